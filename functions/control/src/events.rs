@@ -1,0 +1,99 @@
+//! Everything known of one event: receipt, deliveries, each operation, what it led to, what happens
+//! next. No payload.
+
+use domain::event::EventRef;
+use domain::limits::BUCKET_MS;
+use domain::operation::{OperationKey, OperationRecord};
+use domain::receipt::{Conflict, Receipt};
+use domain::status::{Effects, Stage, event_status};
+use runtime::App;
+use runtime::gateway::GatewayResponse;
+use runtime::problem::Problem;
+use serde_json::{Value, json};
+
+use crate::jobs::timestamp;
+use crate::unavailable;
+
+pub(crate) async fn show(app: &App, provider: &str, id: &str) -> Result<GatewayResponse, Problem> {
+    let event: EventRef = format!("{provider}/{id}")
+        .parse()
+        .map_err(|error: domain::ids::IdError| Problem::invalid(error.to_string()))?;
+    let records = app.store.load_event(&event).await.map_err(unavailable)?;
+    let records = records.ok_or_else(|| Problem::not_found(format!("event {event} was never received")))?;
+    let receipt = &records.receipt;
+    let names: Vec<_> = receipt.plan.iter().map(|p| p.name).collect();
+    let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await.map_err(unavailable)?;
+    let (deliveries, conflicts) = app.store.load_deliveries(&event).await.map_err(unavailable)?;
+    let operations: Vec<Operation<'_>> = receipt
+        .operations()
+        .into_iter()
+        .map(|key| Operation::of(&effects, receipt, records.operation(&key), key))
+        .collect();
+    let stages: Vec<_> = operations.iter().map(|o| (o.key.name, o.stage)).collect();
+    let mut shown = receipt_json(&event, receipt);
+    shown["status"] = json!(event_status(receipt, &stages));
+    shown["deliveries"] = json!(deliveries.count + 1);
+    shown["last_delivery_at"] = json!(timestamp(deliveries.last_ms.max(receipt.arrival_ms)));
+    shown["operations"] = operations.iter().map(Operation::json).collect();
+    shown["conflicts"] = conflicts.iter().map(conflict_json).collect();
+    Ok(GatewayResponse::json(200, &shown))
+}
+
+fn receipt_json(event: &EventRef, receipt: &Receipt) -> Value {
+    let envelope = &receipt.envelope;
+    json!({
+        "event": event, "type": receipt.event_type, "received_at": timestamp(receipt.arrival_ms),
+        "first_sent_at": receipt.first_sent_ms.map(timestamp), "attempt": receipt.attempt,
+        "payload_hash": receipt.payload_hash, "key_id": receipt.key_id, "id_signed": receipt.id_signed,
+        "reason": receipt.empty, "note": receipt.note,
+        "tenant": envelope.tenant, "job": envelope.job, "provider_job_ref": envelope.provider_ref,
+        "wallet": envelope.wallet, "outcome": envelope.outcome, "sequence": envelope.sequence,
+    })
+}
+
+fn conflict_json(conflict: &Conflict) -> Value {
+    json!({
+        "payload_hash": conflict.payload_hash, "received_at": timestamp(conflict.arrival_ms),
+        "effect": "none", "in_review_since": conflict.review_since_ms.map(timestamp),
+    })
+}
+
+struct Operation<'a> {
+    key: OperationKey,
+    stage: Stage,
+    effect: Option<String>,
+    record: Option<&'a OperationRecord>,
+    received_ms: i64,
+}
+
+impl<'a> Operation<'a> {
+    fn of(effects: &Effects, receipt: &Receipt, record: Option<&'a OperationRecord>, key: OperationKey) -> Self {
+        let effect = effects.own(key.name, &key.by(), receipt.envelope.sequence);
+        let stage = Stage::of(effect.is_some(), record);
+        Self { key, stage, effect, record, received_ms: receipt.arrival_ms }
+    }
+
+    /// What happens next, and when; empty when nothing will.
+    fn next(&self) -> String {
+        let due = self.record.and_then(|r| r.due_ms);
+        match self.stage {
+            Stage::Done | Stage::Noop | Stage::Closed => String::new(),
+            Stage::NeedsReview => "a person decides; the provider's redelivery also tries it again".to_owned(),
+            Stage::Retrying => due.map_or_else(String::new, |ms| format!("tried again at {}", timestamp(ms))),
+            Stage::Processing => {
+                let checked = self.received_ms + 4 * BUCKET_MS; // grace, bucket and one run of the relay
+                format!("with its consumer; without an effect the relay sends it again by {}", timestamp(checked))
+            }
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "operation": self.key.name, "consumer": self.key.name.consumer(), "item": self.key.item,
+            "state": self.stage, "effect": self.effect, "next": self.next(),
+            "class": self.record.map(|r| r.class), "note": self.record.map(|r| r.note.as_str()),
+            "attempts": self.record.map(|r| r.attempts), "generation": self.record.map(|r| r.generation),
+            "in_review_since": self.record.and_then(|r| r.review_since_ms).map(timestamp),
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! Jobs: submit with a hold, and show with everything that became of it.
+//!
+//! A submission is classified in this order: the same content again is 200, other content 409, a
+//! taken reference 409, funds short 402.
+
+use domain::ids::{JobId, TenantId};
+use domain::job::{Job, JobRecords, Transition};
+use domain::ledger::{Entry, JobLedger};
+use domain::limits::DECIDE_AGAIN_LIMIT;
+use domain::status::job_status;
+use domain::submit::{SubmitJob, hold_delta};
+use runtime::App;
+use runtime::gateway::{GatewayEvent, GatewayResponse};
+use runtime::problem::Problem;
+use runtime::retry::Again;
+use serde_json::{Value, json};
+use store::{Attached, Submitted};
+
+use crate::{body, id, refused, unavailable};
+
+pub(crate) async fn submit(
+    app: &App, event: &GatewayEvent, tenant: &str, job: &str,
+) -> Result<GatewayResponse, Problem> {
+    let (tenant, job): (TenantId, JobId) = (id(tenant)?, id(job)?);
+    let request = body::<SubmitJob>(event)?;
+    let asked = request.job(tenant, job, &app.profiles, &app.prices, app.clock.now_ms()).map_err(refused)?;
+    let mut again = Again::new(app);
+    for _ in 0..DECIDE_AGAIN_LIMIT {
+        if let Some(stands) = app.store.get_job(&asked.tenant, &asked.job).await.map_err(unavailable)? {
+            return submitted_before(app, &request, &stands, &asked).await;
+        }
+        match try_submit(app, &asked).await {
+            Ok(Some(response)) => return Ok(response),
+            Ok(None) => app.pause().await,
+            Err(Failure::Problem(problem)) => return Err(problem),
+            Err(Failure::Store(error)) => again.after(error).await.map_err(unavailable)?,
+        }
+    }
+    Err(Problem::unavailable())
+}
+
+enum Failure {
+    Problem(Problem),
+    Store(store::StoreError),
+}
+
+impl From<store::StoreError> for Failure {
+    fn from(error: store::StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// One try; `None` means that another writer came between.
+async fn try_submit(app: &App, asked: &Job) -> Result<Option<GatewayResponse>, Failure> {
+    let problem = |problem| Err(Failure::Problem(problem));
+    let Some(balance) = app.store.get_balance(&asked.tenant, &asked.wallet).await? else {
+        let detail = format!("wallet {:?} does not exist: create it first", asked.wallet.as_str());
+        return problem(Problem::new(404, "unknown-wallet", "The wallet does not exist", detail));
+    };
+    if balance.currency != asked.currency() {
+        let detail = format!(
+            "model {:?} is priced in {}, the wallet holds {}",
+            asked.model().as_str(),
+            asked.currency(),
+            balance.currency
+        );
+        return problem(Problem::invalid(detail));
+    }
+    if let Some(reference) = &asked.provider_ref
+        && let Some(other) = app.store.get_ref(&asked.provider, reference).await?
+        && (&other.tenant, &other.job) != (&asked.tenant, &asked.job)
+    {
+        return problem(Problem::conflict("this provider_job_ref already names another job"));
+    }
+    if !balance.covers(asked.hold) {
+        let detail = format!(
+            "the hold is {} {} and {} is available: fund the wallet",
+            asked.hold, balance.currency, balance.available
+        );
+        return problem(Problem::new(402, "funds-short", "The wallet has too little", detail));
+    }
+    match app.store.submit_job(asked, &hold_delta(asked, &balance)).await? {
+        Submitted::Created => Ok(Some(GatewayResponse::json(201, &submission_json(asked)))),
+        // Read again and classify in the stated order.
+        Submitted::ConditionFailed { .. } | Submitted::Conflict => Ok(None),
+    }
+}
+
+/// The job exists: the same content is 200; a reference that came later may be attached once.
+async fn submitted_before(
+    app: &App, request: &SubmitJob, stands: &Job, asked: &Job,
+) -> Result<GatewayResponse, Problem> {
+    if stands.request_hash == asked.request_hash {
+        return Ok(GatewayResponse::json(200, &submission_json(stands)));
+    }
+    let without_ref = SubmitJob { provider_job_ref: None, ..request.clone() };
+    let bare = without_ref.job(asked.tenant.clone(), asked.job.clone(), &app.profiles, &app.prices, app.clock.now_ms());
+    let bare = bare.map_err(refused)?;
+    let (None, Some(reference), true) =
+        (&stands.provider_ref, &asked.provider_ref, bare.request_hash == stands.request_hash)
+    else {
+        return Err(Problem::conflict("this job was submitted with other content"));
+    };
+    match app.store.attach_ref(stands, reference).await.map_err(unavailable)? {
+        Attached::Ours => Ok(GatewayResponse::json(200, &submission_json(stands))),
+        Attached::Taken => Err(Problem::conflict("this provider_job_ref already names another job")),
+    }
+}
+
+fn submission_json(job: &Job) -> Value {
+    json!({
+        "tenant": job.tenant, "job": job.job, "provider": job.provider, "provider_job_ref": job.provider_ref,
+        "wallet": job.wallet, "hold": job.hold, "currency": job.currency(), "model": job.model(),
+        "price_version": job.price.version, "expires_at": timestamp(job.expires_ms),
+    })
+}
+
+/// RFC 3339 in UTC, for people and machines.
+pub(crate) fn timestamp(ms: i64) -> String {
+    domain::time::rfc3339(ms)
+}
+
+pub(crate) async fn show(app: &App, tenant: &str, job: &str) -> Result<GatewayResponse, Problem> {
+    let (tenant, job): (TenantId, JobId) = (id(tenant)?, id(job)?);
+    let records = app.store.load_job(&tenant, &job).await.map_err(unavailable)?;
+    let records = records.ok_or_else(|| Problem::not_found(format!("job {job:?} was never submitted")))?;
+    let ledger = app.store.load_ledger(&tenant, &job).await.map_err(unavailable)?;
+    let progress = app.store.get_progress(&tenant, &job).await.map_err(unavailable)?;
+    let mut shown = submission_json(&records.job);
+    shown["status"] = json!(job_status(&records, &ledger));
+    shown["submitted_at"] = json!(timestamp(records.job.created_ms));
+    shown["request_id"] = json!(records.job.request_id);
+    shown["metadata"] = json!(records.job.metadata);
+    shown["progress"] = json!(progress.map(|p| json!({"sequence": p.sequence, "type": p.event_type, "by": p.by})));
+    shown["transitions"] = transitions_json(&records);
+    shown["settlements"] = settlements_json(&ledger);
+    Ok(GatewayResponse::json(200, &shown))
+}
+
+fn transitions_json(records: &JobRecords) -> Value {
+    let one = |t: &Transition| json!({"version": t.version, "outcome": t.outcome, "usage": t.usage, "by": t.by, "at": timestamp(t.created_ms)});
+    records.transitions.iter().map(one).collect()
+}
+
+fn settlements_json(ledger: &JobLedger) -> Value {
+    let one = |e: &Entry| {
+        json!({
+            "kind": e.kind, "version": e.version, "captured": e.amount, "released": e.released,
+            "uncharged": e.uncharged, "currency": e.currency, "price_version": e.price_version,
+            "by": e.by, "at": timestamp(e.created_ms), "sequence": e.link.as_ref().map(|l| l.sequence),
+        })
+    };
+    ledger.close.iter().chain(&ledger.late).map(one).collect()
+}

@@ -1,0 +1,80 @@
+//! The control API: what operators and our own services ask for. IAM authorises; the actor is the
+//! caller's identity from the request context.
+
+mod events;
+mod jobs;
+mod wallets;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use domain::limits::MAX_CONTROL_BODY_BYTES;
+use domain::submit::RequestError;
+use runtime::App;
+use runtime::gateway::{GatewayEvent, GatewayResponse};
+use runtime::problem::Problem;
+use serde::de::DeserializeOwned;
+use store::StoreError;
+
+/// Handles one request.
+pub async fn handle(app: &App, event: &GatewayEvent) -> GatewayResponse {
+    let parts = event.path_parts();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let routed: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(route(app, event, &parts));
+    let response = routed.await.unwrap_or_else(|problem: Problem| problem.response());
+    tracing::info!(
+        method = %event.request_context.http.method, path = %event.raw_path, actor = %event.actor(),
+        status = response.status_code, "control"
+    );
+    response
+}
+
+async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<GatewayResponse, Problem> {
+    let method = event.request_context.http.method.as_str();
+    match (method, parts) {
+        ("PUT", ["control", "tenants", tenant, "wallets", wallet]) => wallets::create(app, event, tenant, wallet).await,
+        ("GET", ["control", "tenants", tenant, "wallets", wallet]) => wallets::show(app, tenant, wallet).await,
+        ("POST", ["control", "tenants", tenant, "wallets", wallet, "fund"]) => {
+            wallets::fund(app, event, tenant, wallet).await
+        }
+        ("PUT", ["control", "tenants", tenant, "jobs", job]) => jobs::submit(app, event, tenant, job).await,
+        ("GET", ["control", "tenants", tenant, "jobs", job]) => jobs::show(app, tenant, job).await,
+        ("GET", ["control", "events", provider, id @ ..]) if !id.is_empty() => {
+            events::show(app, provider, &id.join("/")).await
+        }
+        _ => Err(Problem::not_found(format!("no such call: {method} {}", event.raw_path))),
+    }
+}
+
+/// Reads a JSON body; the error names the field, the line and the column, never the content.
+fn body<T: DeserializeOwned>(event: &GatewayEvent) -> Result<T, Problem> {
+    let bytes = event.body_bytes().map_err(|error| Problem::bad_request(error.to_string()))?;
+    if bytes.is_empty() {
+        return Err(Problem::bad_request("the body is empty: send a JSON object"));
+    }
+    if bytes.len() > MAX_CONTROL_BODY_BYTES {
+        let detail = format!("the body has {} bytes; at most {MAX_CONTROL_BODY_BYTES} are taken", bytes.len());
+        return Err(Problem::new(413, "too-large", "The body is too large", detail));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(error.to_string()))
+}
+
+/// An id from the path.
+fn id<T: std::str::FromStr<Err = domain::ids::IdError>>(text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error: domain::ids::IdError| Problem::invalid(error.to_string()))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is used as a map_err argument")]
+fn refused(error: RequestError) -> Problem {
+    Problem::invalid(error.to_string())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is used as a map_err argument")]
+fn unavailable(error: StoreError) -> Problem {
+    tracing::error!(%error, "control request not carried out");
+    if error.is_transient() {
+        return Problem::unavailable();
+    }
+    let detail = "the operator's log has the reason; nothing was taken";
+    Problem::new(500, "internal", "The request cannot be carried out", detail)
+}

@@ -1,0 +1,183 @@
+//! The receiver: profile, size, signature over the exact bytes, parse, identity, one look-up, the
+//! durable receipt, one message per planned operation, and only then the answer.
+//!
+//! A 2xx is given only after the receipt is durable. Nothing is spawned past the response.
+
+mod answer;
+mod duplicate;
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+
+use domain::envelope::{Intake, Lookup, read};
+use domain::job::JobRef;
+use domain::limits::MAX_BODY_BYTES;
+use domain::profile::Profile;
+use domain::receipt::Receipt;
+use runtime::App;
+use runtime::dispatch::message;
+use runtime::gateway::{GatewayEvent, GatewayResponse};
+use runtime::problem::Problem;
+use signature::{Headers, Request, Secret, Verified, Verifier};
+use store::{ReceiptPut, StoreError};
+
+/// The receiver with its keys parsed once.
+#[derive(Debug)]
+pub struct Receiver {
+    app: App,
+    /// By slug; an error is a configuration mistake, answered 500 until it is repaired.
+    verifiers: BTreeMap<String, Result<Verifier, String>>,
+    judge_at_ms: Option<i64>,
+    base_url: Option<String>,
+}
+
+impl Receiver {
+    /// Parses every profile's secrets, read by name through `secret`. A mistake is logged here, and
+    /// requests for that endpoint get 500 so that the provider tries again (never 401).
+    pub fn new(app: App, secret: impl Fn(&str) -> Option<String>) -> Self {
+        let mut verifiers = BTreeMap::new();
+        for profile in app.profiles.iter() {
+            let named = profile.secret_names.iter();
+            let live: Vec<Secret> =
+                named.filter_map(|name| secret(name).map(|value| Secret::new(name, value))).collect();
+            let verifier = if live.is_empty() {
+                Err(format!("set one of the environment variables {:?}", profile.secret_names))
+            } else {
+                Verifier::new(profile.recipe.clone(), live).map_err(|error| error.to_string())
+            };
+            if let Err(problem) = &verifier {
+                tracing::error!(provider = %profile.slug, %problem, "endpoint is not configured");
+            }
+            verifiers.insert(profile.slug.to_string(), verifier);
+        }
+        Self { app, verifiers, judge_at_ms: None, base_url: None }
+    }
+
+    /// Judges signatures by a fixed clock, for published deliveries.
+    #[must_use]
+    pub fn judging_at(mut self, now_ms: Option<i64>) -> Self {
+        self.judge_at_ms = now_ms;
+        self
+    }
+
+    /// The public base URL for schemes that sign the URL.
+    #[must_use]
+    pub fn with_base_url(mut self, base_url: Option<String>) -> Self {
+        self.base_url = base_url;
+        self
+    }
+
+    /// Handles one delivery.
+    pub async fn handle(&self, event: &GatewayEvent) -> GatewayResponse {
+        // Boxed, so that a caller's future stays small.
+        let receive: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.receive(event));
+        match receive.await {
+            Ok(response) => response,
+            Err(problem) => problem.response(),
+        }
+    }
+
+    async fn receive(&self, event: &GatewayEvent) -> Result<GatewayResponse, Problem> {
+        let (profile, verifier) = self.endpoint(event)?;
+        let body = event.body_bytes().map_err(|error| Problem::bad_request(error.to_string()))?;
+        if body.len() > MAX_BODY_BYTES {
+            let detail = format!("the body has {} bytes; at most {MAX_BODY_BYTES} are taken", body.len());
+            return Err(Problem::new(413, "too-large", "The body is too large", detail));
+        }
+        let headers = Headers::new(event.headers.iter());
+        let arrival_ms = match event.request_context.time_epoch {
+            0 => self.app.clock.now_ms(),
+            arrival => arrival,
+        };
+        let url = self.base_url.as_ref().map(|base| full_url(base, event));
+        let request =
+            Request { method: &event.request_context.http.method, url: url.as_deref(), headers: &headers, body: &body };
+        let now_ms = self.judge_at_ms.unwrap_or(arrival_ms);
+        let verified =
+            verifier.verify(&request, now_ms).map_err(|rejection| answer::rejected(profile, rejection, body.len()))?;
+        if let Some(reply) = verifier.challenge_reply(&body, now_ms) {
+            return Ok(answer::challenge(reply));
+        }
+        let intake = self.take_in(profile, &headers, &body, &verified).await?;
+        self.record(profile, intake, &verified, arrival_ms).await
+    }
+
+    /// The profile and its verifier, by the last part of the path.
+    fn endpoint(&self, event: &GatewayEvent) -> Result<(&Profile, &Verifier), Problem> {
+        let parts = event.path_parts();
+        let slug = match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["webhooks", slug] => slug.to_owned(),
+            _ => return Err(Problem::not_found("webhooks are taken at POST /webhooks/{provider}")),
+        };
+        let profile = self.app.profiles.get(&slug);
+        let profile = profile.ok_or_else(|| Problem::not_found("no provider of this name is configured"))?;
+        if event.request_context.http.method != "POST" {
+            let detail = "webhooks are sent by POST";
+            return Err(Problem::new(405, "method-not-allowed", "Use POST", detail));
+        }
+        match self.verifiers.get(&slug) {
+            Some(Ok(verifier)) => Ok((profile, verifier)),
+            _ => Err(answer::not_configured(profile)),
+        }
+    }
+
+    /// Reads the event and completes it from the job that it names, if that is known already.
+    async fn take_in(
+        &self, profile: &Profile, headers: &Headers, body: &[u8], verified: &Verified,
+    ) -> Result<Intake, Problem> {
+        let mut intake = read(profile, headers, body, verified);
+        let found = match intake.lookup() {
+            Some(Lookup::Reference(reference)) => self.app.store.get_ref(&profile.slug, &reference).await,
+            Some(Lookup::Job(tenant, job)) => {
+                self.app.store.get_job(&tenant, &job).await.map(|job| job.as_ref().map(JobRef::from))
+            }
+            None => Ok(None),
+        };
+        if let Some(job) = found.map_err(|error| unavailable(&error))? {
+            intake.resolve(profile, &job);
+        }
+        Ok(intake)
+    }
+
+    /// Puts the receipt and dispatches its plan.
+    async fn record(
+        &self, profile: &Profile, intake: Intake, verified: &Verified, arrival_ms: i64,
+    ) -> Result<GatewayResponse, Problem> {
+        let event = intake.event.clone();
+        let receipt = Receipt {
+            event: Some(event.clone()),
+            event_type: intake.event_type,
+            payload_hash: intake.payload_hash,
+            envelope: intake.envelope,
+            plan: intake.plan,
+            empty: intake.empty,
+            note: intake.note,
+            arrival_ms,
+            first_sent_ms: intake.first_sent_ms,
+            attempt: intake.attempt,
+            id_signed: profile.id_signed,
+            key_id: verified.key_id.clone(),
+            claim_token: self.app.random.token(),
+        };
+        match self.app.store.put_receipt(&event, &receipt).await {
+            Ok(ReceiptPut::Stored) => {}
+            Ok(ReceiptPut::Exists(stored)) => return duplicate::answer(&self.app, profile, &stored, &receipt).await,
+            Err(error) => return Err(unavailable(&error)),
+        }
+        let operations = receipt.operations();
+        let messages: Vec<_> = operations.into_iter().map(|key| message(&receipt, key, 0)).collect();
+        let sent = self.app.dispatch(&messages).await;
+        Ok(answer::received(profile, &receipt, messages.len(), sent))
+    }
+}
+
+fn full_url(base: &str, event: &GatewayEvent) -> String {
+    let query = &event.raw_query_string;
+    let path = format!("{}{}", base.trim_end_matches('/'), event.raw_path);
+    if query.is_empty() { path } else { format!("{path}?{query}") }
+}
+
+fn unavailable(error: &StoreError) -> Problem {
+    tracing::error!(%error, "delivery not taken");
+    Problem::unavailable()
+}

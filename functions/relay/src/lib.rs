@@ -1,0 +1,205 @@
+//! The relay: every minute it finds what was received and never dispatched, and sends what is due.
+//!
+//! Each receipt bucket is examined once, when it is two minutes old, under a durable cursor that
+//! advances only after every missing record is written. So after the cursor every operation that is
+//! not final has a due time or is a person's, whatever SQS remembers. Overlapping runs are harmless:
+//! every write is conditional and every send has its generation's deduplication id.
+
+use domain::decide::{NoEffect, exhausted};
+use domain::envelope::Envelope;
+use domain::event::EventRef;
+use domain::keys::shard_of;
+use domain::limits::{BUCKET_MS, RELAY_GRACE_MS, SHARDS};
+use domain::operation::{Change, Class, OperationKey, OperationRecord, OperationState};
+use domain::receipt::Conflict;
+use futures_util::future::join_all;
+use runtime::App;
+use runtime::dispatch::message;
+use serde::Serialize;
+use store::StoreError;
+
+/// How far back the first run looks, before a cursor exists: one day.
+pub const FIRST_LOOK_BACK_MS: i64 = 24 * 3_600_000;
+/// Due operations of one shard in one run; what is left is next minute's.
+const DUE_PER_SHARD: usize = 500;
+/// Operations handled side by side.
+const SIDE_BY_SIDE: usize = 10;
+/// Empty buckets after which the cursor is saved all the same.
+const SAVE_EVERY: i64 = 60;
+
+/// What one run did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Report {
+    /// Receipts examined.
+    pub examined: usize,
+    /// Operations found without effect or record.
+    pub found: usize,
+    /// Messages sent.
+    pub sent: usize,
+    /// Operations given to a person.
+    pub reviews: usize,
+}
+
+/// One run over all shards.
+///
+/// # Errors
+/// [`StoreError`] of the first shard that failed; the others are done all the same.
+pub async fn run(app: &App) -> Result<Report, StoreError> {
+    let mut report = Report::default();
+    let mut failed = None;
+    for shard in 0..SHARDS {
+        // A shard that fails does not hold up the others, and due operations do not wait for receipts.
+        for result in [sweep_receipts(app, shard, &mut report).await, send_due(app, shard, &mut report).await] {
+            if let Err(error) = result {
+                tracing::error!(shard, %error, "relay shard failed");
+                failed.get_or_insert(error);
+            }
+        }
+    }
+    tracing::info!(
+        examined = report.examined,
+        found = report.found,
+        sent = report.sent,
+        reviews = report.reviews,
+        "relay"
+    );
+    failed.map_or(Ok(report), Err)
+}
+
+async fn sweep_receipts(app: &App, shard: u32, report: &mut Report) -> Result<(), StoreError> {
+    let now_ms = app.clock.now_ms();
+    let first = (now_ms - FIRST_LOOK_BACK_MS).div_euclid(BUCKET_MS);
+    let end = (now_ms - RELAY_GRACE_MS).div_euclid(BUCKET_MS); // the first minute that is too young
+    let saved = app.store.relay_cursor(shard).await?;
+    let mut unsaved = 0;
+    for minute in saved.unwrap_or(first)..end {
+        let events = app.store.receipts_in(minute, shard).await?;
+        unsaved += 1;
+        for chunk in events.chunks(SIDE_BY_SIDE) {
+            for found in join_all(chunk.iter().map(|event| examine(app, event))).await {
+                report.found += found?;
+            }
+        }
+        report.examined += events.len();
+        if minute + 1 == end || !events.is_empty() || unsaved >= SAVE_EVERY {
+            app.store.advance_relay_cursor(shard, minute + 1).await?;
+            unsaved = 0;
+        }
+    }
+    Ok(())
+}
+
+/// Gives every operation of a receipt that has neither effect nor record its first record, due now.
+/// Returns how many there were.
+async fn examine(app: &App, event: &EventRef) -> Result<usize, StoreError> {
+    let records = match app.store.load_event(event).await {
+        Ok(Some(records)) => records,
+        Ok(None) => return Ok(0), // an index entry whose item is gone
+        Err(StoreError::Corrupt { .. }) => return pass_unreadable(app, event).await,
+        Err(error) => return Err(error),
+    };
+    let receipt = &records.receipt;
+    let names: Vec<_> = receipt.plan.iter().map(|p| p.name).collect();
+    let missing: Vec<OperationKey> =
+        receipt.operations().into_iter().filter(|key| records.operation(key).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(0);
+    }
+    let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await?;
+    let mut found = 0;
+    for key in missing {
+        if effects.own(key.name, &key.by(), receipt.envelope.sequence).is_some() {
+            continue;
+        }
+        let now_ms = app.clock.now_ms();
+        let change = Change {
+            state: OperationState::Wait,
+            class: Class::NotDispatched,
+            note: "no effect two minutes after receipt".to_owned(),
+            due_ms: Some(now_ms),
+            generation: 1,
+            attempts: 0,
+        };
+        let record = OperationRecord::next(key, None, change, now_ms, app.random.token());
+        app.store.put_operation(&record).await?; // losing to another writer is fine: a record stands
+        found += 1;
+    }
+    Ok(found)
+}
+
+/// A receipt that cannot be read gets an open review under its key and is passed.
+async fn pass_unreadable(app: &App, event: &EventRef) -> Result<usize, StoreError> {
+    let now_ms = app.clock.now_ms();
+    let review = Conflict {
+        payload_hash: "unreadable".to_owned(),
+        arrival_ms: now_ms,
+        envelope: Envelope::default(),
+        review_since_ms: Some(now_ms),
+    };
+    tracing::error!(%event, "receipt cannot be read; review opened");
+    app.store.put_conflict(event, &review).await.map(|()| 0)
+}
+
+async fn send_due(app: &App, shard: u32, report: &mut Report) -> Result<(), StoreError> {
+    let due = app.store.due_operations(shard, app.clock.now_ms(), DUE_PER_SHARD).await?;
+    debug_assert!(due.iter().all(|key| shard_of(&domain::keys::event_pk(&key.event)) == shard), "index shard");
+    let mut failed = None;
+    for chunk in due.chunks(SIDE_BY_SIDE) {
+        for result in join_all(chunk.iter().map(|key| send_one(app, key))).await {
+            match result {
+                Ok(Sent::Message) => report.sent += 1,
+                Ok(Sent::Review) => report.reviews += 1,
+                Ok(Sent::Nothing) => {}
+                Err(error) => failed = failed.or(Some(error)), // one operation never keeps the others
+            }
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+enum Sent {
+    Message,
+    Review,
+    Nothing,
+}
+
+/// Sends one due operation with its next generation, then pushes it on with it. Dying between the
+/// two is harmless: the next run sends the same generation, which SQS takes as the same message.
+async fn send_one(app: &App, key: &OperationKey) -> Result<Sent, StoreError> {
+    let records = match app.store.load_event(&key.event).await {
+        Ok(Some(records)) => records,
+        Ok(None) => return Ok(Sent::Nothing),
+        Err(StoreError::Corrupt { .. }) => return pass_unreadable(app, &key.event).await.map(|_| Sent::Nothing),
+        Err(error) => return Err(error),
+    };
+    let now_ms = app.clock.now_ms();
+    // The index can be late: only the record itself says whether it is due.
+    let Some(record) = records.operation(key).filter(|r| r.due_ms.is_some_and(|due| due <= now_ms)) else {
+        return Ok(Sent::Nothing);
+    };
+    let generation = record.generation + 1;
+    let (state, class, note, due_ms) = match exhausted(record, &app.policy, now_ms) {
+        Some(NoEffect::Review(class, note)) => (OperationState::Review, class, note, None),
+        _ => {
+            let resend = now_ms + app.policy.resend_ms;
+            (OperationState::Wait, record.class, record.note.clone(), Some(resend))
+        }
+    };
+    let sent = state == OperationState::Review
+        || app.dispatch(&[message(&records.receipt, key.clone(), generation)]).await > 0;
+    // A queue that cannot be reached must not keep the other consumer's operations from their turn:
+    // the same generation waits a little.
+    let (generation, due_ms) = if sent {
+        (generation, due_ms)
+    } else {
+        (record.generation, Some(now_ms + app.policy.backoff_ms(2, app.random.next_u64())))
+    };
+    let change = Change { state, class, note, due_ms, generation, attempts: record.attempts };
+    let next = OperationRecord::next(key.clone(), Some(record), change, now_ms, app.random.token());
+    app.store.put_operation(&next).await?;
+    Ok(match state {
+        OperationState::Review => Sent::Review,
+        _ if sent => Sent::Message,
+        _ => Sent::Nothing,
+    })
+}

@@ -1,0 +1,358 @@
+//! The whole system on one machine: the real handlers over the real SDK, wired as the template wires
+//! them.
+//!
+//! [`Stack::embedded`] runs on the embedded AWS, [`Stack::remote`] on any endpoint (LocalStack, AWS).
+//! Each function has an SDK client of its own, so that its calls can be counted and failed apart.
+//! [`Stack::drain`] steps deterministically for tests and the drill; [`Stack::serve`] runs for `dev`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use domain::limits::{RECEIVER_TIMEOUT_MS, RetryPolicy};
+use domain::operation::Consumer;
+use domain::price::PriceBook;
+use domain::profile::Profiles;
+use queue::{QueueUrls, Queues, dead_letter_name, queue_name};
+use receiver::Receiver;
+use runtime::App;
+use runtime::clients;
+use runtime::gateway::{GatewayEvent, GatewayResponse};
+use runtime::random::Random;
+use runtime::sqs::SqsEvent;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use store::{Store, TableNames};
+
+use crate::aws::EmbeddedAws;
+use crate::clock::Clock;
+use crate::hook::CallHook;
+use crate::lambda::{BoxError, Handler, Stop, handler};
+use crate::poller::{Poller, PollerConfig};
+use crate::remote::RemotePoller;
+use crate::scheduler::run_every;
+
+/// Prefix of the local stack's tables and queues.
+pub const PREFIX: &str = "hookledger";
+/// Timeout of the consumers, as in the template.
+const CONSUMER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Batch size, as in the template.
+const BATCH_SIZE: usize = 10;
+/// Invocations of one consumer side by side.
+const CONCURRENCY: usize = 4;
+/// The relay's schedule, as in the template.
+const RELAY_EVERY: Duration = Duration::from_secs(60);
+
+/// The functions of the system, each with a client of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Function {
+    /// Takes webhooks.
+    Receiver,
+    /// Consumes the job queue.
+    Job,
+    /// Consumes the billing queue.
+    Billing,
+    /// Runs every minute.
+    Relay,
+    /// Consumes the dead-letter queues.
+    DeadLetter,
+    /// Serves the control API.
+    Control,
+}
+
+/// Hooks on the AWS calls of one function.
+pub type HooksOf = Arc<dyn Fn(Function) -> Vec<Arc<dyn CallHook>> + Send + Sync>;
+/// Reads a secret by its name.
+pub type SecretOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// What a stack is built with.
+#[derive(Clone)]
+pub struct StackConfig {
+    /// Time of the handlers.
+    pub clock: Arc<dyn Clock>,
+    /// Tokens and jitter of the handlers.
+    pub random: Arc<dyn Random>,
+    /// Provider secrets by environment variable name.
+    pub secret: SecretOf,
+    /// The clock that signatures are judged by, Unix milliseconds; `None` is the time of arrival.
+    pub judge_at_ms: Option<i64>,
+    /// The public base URL, for schemes that sign the URL.
+    pub base_url: Option<String>,
+    /// The endpoints.
+    pub profiles: Arc<Profiles>,
+    /// The prices.
+    pub prices: Arc<PriceBook>,
+    /// Limits and waits.
+    pub policy: RetryPolicy,
+    /// Hooks on each function's AWS calls (embedded stacks only).
+    pub hooks: HooksOf,
+}
+
+/// Why a stack does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StackError {
+    /// A table could not be created.
+    #[error("tables: {0}")]
+    Tables(#[from] store::StoreError),
+    /// A queue could not be created.
+    #[error("queues: {0}")]
+    Queues(#[from] queue::QueueError),
+    /// The embedded queue does not answer.
+    #[error("poller: {0}")]
+    Poller(#[from] crate::fifo::QueueError),
+}
+
+enum Source {
+    Embedded(Vec<Poller>),
+    Remote(Vec<RemotePoller>),
+}
+
+/// The wired system.
+pub struct Stack {
+    /// The control function's context: the stores, for looking at them.
+    pub app: App,
+    receiver: Arc<Receiver>,
+    relay: App,
+    source: Source,
+}
+
+impl Stack {
+    /// Wires the system over the embedded AWS; creates its tables and queues.
+    ///
+    /// # Errors
+    /// [`StackError`] when a table or queue cannot be created.
+    pub async fn embedded(aws: &EmbeddedAws, config: StackConfig) -> Result<Self, StackError> {
+        let client = |function| aws.http_client_with((config.hooks)(function));
+        let mut wiring = Wiring::new(&config, "https://embedded.invalid", client);
+        wiring.create().await?;
+        let functions = wiring.functions().await;
+        let poller = |queue: String, handler: Handler| {
+            let settings = PollerConfig {
+                queue,
+                batch_size: BATCH_SIZE,
+                function_timeout: CONSUMER_TIMEOUT,
+                concurrency: CONCURRENCY,
+            };
+            Poller::new(aws.queues().clone(), settings, handler)
+        };
+        let pollers = functions.sources().into_iter().map(|(queue, handler)| poller(queue, handler)).collect();
+        Ok(functions.stack(Source::Embedded(pollers)))
+    }
+
+    /// Wires the system over an AWS endpoint, such as LocalStack; creates its tables and queues.
+    ///
+    /// # Errors
+    /// [`StackError`] when a table or queue cannot be created.
+    pub async fn remote(endpoint: &str, config: StackConfig) -> Result<Self, StackError> {
+        let http = clients::https_client();
+        let mut wiring = Wiring::new(&config, endpoint, |_| http.clone());
+        wiring.create().await?;
+        let sqs = aws_sdk_sqs::Client::new(&clients::local_config(http.clone(), endpoint).await);
+        let functions = wiring.functions().await;
+        let poller = |(queue, handler)| RemotePoller::new(sqs.clone(), queue, handler, CONSUMER_TIMEOUT);
+        let pollers = functions.sources().into_iter().map(poller).collect();
+        Ok(functions.stack(Source::Remote(pollers)))
+    }
+
+    /// One delivery, as API Gateway would hand it to the receiver.
+    pub async fn webhook(&self, event: &GatewayEvent) -> GatewayResponse {
+        self.receiver.handle(event).await
+    }
+
+    /// One control request.
+    pub async fn control(&self, event: &GatewayEvent) -> GatewayResponse {
+        control::handle(&self.app, event).await
+    }
+
+    /// One run of the relay.
+    ///
+    /// # Errors
+    /// The store's error of the first shard that failed.
+    pub async fn relay(&self) -> Result<relay::Report, store::StoreError> {
+        relay::run(&self.relay).await
+    }
+
+    /// Lets each event source poll once; how many messages were handled. Embedded stacks only.
+    ///
+    /// # Errors
+    /// [`StackError::Poller`].
+    pub async fn step(&self) -> Result<usize, StackError> {
+        let Source::Embedded(pollers) = &self.source else { return Ok(0) };
+        let mut handled = 0;
+        for poller in pollers {
+            handled += poller.poll_once().await?;
+        }
+        Ok(handled)
+    }
+
+    /// Steps until the queues have nothing to give, at most `limit` times; how many were handled.
+    ///
+    /// # Errors
+    /// [`StackError::Poller`].
+    pub async fn drain(&self, limit: usize) -> Result<usize, StackError> {
+        let mut total = 0;
+        for _ in 0..limit {
+            match self.step().await? {
+                0 => break,
+                handled => total += handled,
+            }
+        }
+        Ok(total)
+    }
+
+    /// The HTTP routes: webhooks to the receiver, the rest to control.
+    pub fn http(self: &Arc<Self>) -> Handler {
+        let stack = self.clone();
+        json_handler(move |event: GatewayEvent| {
+            let stack = stack.clone();
+            async move {
+                if event.raw_path.starts_with("/control/") {
+                    return stack.control(&event).await;
+                }
+                stack.webhook(&event).await
+            }
+        })
+    }
+
+    /// Runs the event sources and the schedule until the stop is given.
+    pub async fn serve(self: Arc<Self>, stop: Stop) {
+        let mut tasks = tokio::task::JoinSet::new();
+        match &self.source {
+            Source::Embedded(pollers) => {
+                for poller in pollers.clone() {
+                    let stop = stop.clone();
+                    tasks.spawn(async move {
+                        if let Err(error) = poller.run(stop).await {
+                            tracing::error!(%error, "event source stopped");
+                        }
+                    });
+                }
+            }
+            Source::Remote(pollers) => {
+                for poller in pollers.clone() {
+                    tasks.spawn(poller.run(stop.clone()));
+                }
+            }
+        }
+        let stack = self.clone();
+        tasks.spawn(run_every(RELAY_EVERY, stop, move || {
+            let stack = stack.clone();
+            async move {
+                let _ = stack.relay().await; // the relay logs its own errors; the next run repeats
+            }
+        }));
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+/// A handler of Lambda's JSON over typed events and answers.
+fn json_handler<E, R, F, Fut>(function: F) -> Handler
+where
+    E: DeserializeOwned,
+    R: Serialize,
+    F: Fn(E) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+{
+    handler(move |event: Value| {
+        let typed = serde_json::from_value::<E>(event).map(&function);
+        async move { Ok::<Value, BoxError>(serde_json::to_value(typed?.await)?) }
+    })
+}
+
+/// Builds the clients and contexts of a stack.
+struct Wiring<'a, C: Fn(Function) -> SharedHttpClient> {
+    config: &'a StackConfig,
+    endpoint: &'a str,
+    client: C,
+    queues: QueueUrls,
+}
+
+impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
+    fn new(config: &'a StackConfig, endpoint: &'a str, client: C) -> Self {
+        let queues = QueueUrls { job: String::new(), billing: String::new() };
+        Self { config, endpoint, client, queues }
+    }
+
+    async fn create(&mut self) -> Result<(), StackError> {
+        self.app(Function::Control).await.store.create_tables().await?;
+        let config = clients::local_config((self.client)(Function::Control), self.endpoint).await;
+        self.queues = queue::create_queues(&aws_sdk_sqs::Client::new(&config), PREFIX).await?;
+        Ok(())
+    }
+
+    async fn app(&self, function: Function) -> App {
+        let config = clients::local_config((self.client)(function), self.endpoint).await;
+        // A partition of its own: the SDK's retry tokens are shared by the whole process otherwise.
+        let partition = || aws_smithy_runtime::client::retries::RetryPartition::new(self.config.random.token());
+        let dynamodb = aws_sdk_dynamodb::config::Builder::from(&config).retry_partition(partition()).build();
+        let sqs = aws_sdk_sqs::config::Builder::from(&config).retry_partition(partition()).build();
+        App {
+            store: Store::new(aws_sdk_dynamodb::Client::from_conf(dynamodb), TableNames::with_prefix(PREFIX)),
+            queues: Queues::new(aws_sdk_sqs::Client::from_conf(sqs), self.queues.clone()),
+            clock: self.config.clock.clone(),
+            random: self.config.random.clone(),
+            profiles: self.config.profiles.clone(),
+            prices: self.config.prices.clone(),
+            policy: self.config.policy,
+        }
+    }
+
+    async fn functions(&self) -> Functions {
+        let secret = self.config.secret.clone();
+        let receiver = Receiver::new(self.app(Function::Receiver).await, |name| secret(name));
+        Functions {
+            receiver: receiver.judging_at(self.config.judge_at_ms).with_base_url(self.config.base_url.clone()),
+            job: self.app(Function::Job).await,
+            billing: self.app(Function::Billing).await,
+            relay: self.app(Function::Relay).await,
+            deadletter: self.app(Function::DeadLetter).await,
+            control: self.app(Function::Control).await,
+        }
+    }
+}
+
+/// The functions before they have event sources.
+struct Functions {
+    receiver: Receiver,
+    job: App,
+    billing: App,
+    relay: App,
+    deadletter: App,
+    control: App,
+}
+
+impl Functions {
+    /// Each queue with the function that consumes it.
+    fn sources(&self) -> Vec<(String, Handler)> {
+        let consume = |app: &App, function: fn(App, SqsEvent) -> BatchFuture| {
+            let app = app.clone();
+            json_handler(move |event: SqsEvent| function(app.clone(), event))
+        };
+        let dead =
+            consume(&self.deadletter, |app, event| Box::pin(async move { deadletter::handle(&app, event).await }));
+        vec![
+            (
+                queue_name(PREFIX, Consumer::Job),
+                consume(&self.job, |app, event| Box::pin(async move { job::handle(&app, event).await })),
+            ),
+            (
+                queue_name(PREFIX, Consumer::Billing),
+                consume(&self.billing, |app, event| Box::pin(async move { billing::handle(&app, event).await })),
+            ),
+            (dead_letter_name(PREFIX, Consumer::Job), dead.clone()),
+            (dead_letter_name(PREFIX, Consumer::Billing), dead),
+        ]
+    }
+
+    fn stack(self, source: Source) -> Stack {
+        Stack { app: self.control, receiver: Arc::new(self.receiver), relay: self.relay, source }
+    }
+}
+
+type BatchFuture = std::pin::Pin<Box<dyn Future<Output = runtime::sqs::BatchResponse> + Send>>;
+
+/// How long the gateway lets a function answer.
+pub fn gateway_timeout() -> Duration {
+    Duration::from_millis(u64::try_from(RECEIVER_TIMEOUT_MS).unwrap_or(10_000))
+}

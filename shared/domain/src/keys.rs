@@ -1,0 +1,142 @@
+//! The partition and sort keys of every record. `|` separates the parts, each escaped.
+
+use crate::event::{EventId, EventRef};
+use crate::ids::{ItemId, JobId, Provider, ProviderRef, Reference, TenantId, WalletId, escape, unescape};
+use crate::limits::SHARDS;
+use crate::operation::{Consumer, OperationKey, OperationName, hex_sha256};
+
+/// Sort key of a receipt.
+pub const RECEIPT: &str = "r";
+/// Sort key of the count of later deliveries.
+pub const DELIVERIES: &str = "d";
+/// Sort key of a job's immutable record.
+pub const JOB: &str = "j";
+/// Sort key of a provider reference.
+pub const REF: &str = "r";
+/// Sort key of a job's progress.
+pub const PROGRESS: &str = "p";
+/// Sort key of the one close of a hold.
+pub const CLOSE: &str = "c";
+
+/// Partition of an event: its receipt, operations, conflicts and delivery count.
+pub fn event_pk(event: &EventRef) -> String {
+    format!("E|{}|{}", event.provider, escape(event.id.as_str()))
+}
+
+/// The event of a partition key, for keys read from an index.
+pub fn event_of_pk(pk: &str) -> Option<EventRef> {
+    let (provider, id) = pk.strip_prefix("E|")?.split_once('|')?;
+    Some(EventRef { provider: Provider::new(provider).ok()?, id: EventId::try_from(unescape(id)).ok()? })
+}
+
+/// Sort key of an operation's record.
+pub fn operation_sk(key: &OperationKey) -> String {
+    format!("o|{}|{}|{}", escape(key.item.as_str()), key.name.consumer(), key.name)
+}
+
+/// The operation of a partition and sort key.
+pub fn operation_of(pk: &str, sk: &str) -> Option<OperationKey> {
+    let event = event_of_pk(pk)?;
+    let mut parts = sk.strip_prefix("o|")?.split('|');
+    let item = ItemId::new(unescape(parts.next()?)).ok()?;
+    let consumer = parts.next()?;
+    let name: OperationName = parts.next()?.parse().ok()?;
+    Consumer::ALL.into_iter().find(|c| c.as_str() == consumer)?;
+    Some(OperationKey { event, item, name })
+}
+
+/// Sort key of a conflict: another content under the same event id.
+pub fn conflict_sk(payload_hash: &str) -> String {
+    format!("x|{payload_hash}")
+}
+
+/// Partition of a job: its record and transitions (jobs table), its settlements (ledger table).
+pub fn job_pk(tenant: &TenantId, job: &JobId) -> String {
+    format!("J|{}|{}", escape(tenant.as_str()), escape(job.as_str()))
+}
+
+/// Sort key of a transition; fixed width, so that versions sort.
+pub fn transition_sk(version: u32) -> String {
+    format!("t|{version:06}")
+}
+
+/// Sort key of a late capture for a transition's version.
+pub fn late_capture_sk(version: u32) -> String {
+    format!("l|{version:06}")
+}
+
+/// Partition of a job's progress, apart from the immutable records.
+pub fn progress_pk(tenant: &TenantId, job: &JobId) -> String {
+    format!("P|{}|{}", escape(tenant.as_str()), escape(job.as_str()))
+}
+
+/// Partition of a provider's reference to a job.
+pub fn ref_pk(provider: &Provider, reference: &ProviderRef) -> String {
+    format!("R|{provider}|{}", escape(reference.as_str()))
+}
+
+/// Partition of a wallet: its balance (balances table), its fundings (ledger table).
+pub fn wallet_pk(tenant: &TenantId, wallet: &WalletId) -> String {
+    format!("W|{}|{}", escape(tenant.as_str()), escape(wallet.as_str()))
+}
+
+/// Sort key of a funding.
+pub fn fund_sk(reference: &Reference) -> String {
+    format!("f|{}", escape(reference.as_str()))
+}
+
+/// Which shard of the sharded indexes a partition belongs to: stable, spread by hash.
+pub fn shard_of(pk: &str) -> u32 {
+    let digest = hex_sha256(pk);
+    u32::from_str_radix(&digest[..4], 16).unwrap_or(0) % SHARDS // four hex digits always parse
+}
+
+/// Index key of a receipt bucket: minutes since 1970 and the shard.
+pub fn bucket(minute: i64, shard: u32) -> String {
+    format!("{minute:012}.{shard}")
+}
+
+/// Index key of the jobs of one request of a caller.
+pub fn request_key(tenant: &TenantId, request_id: &str) -> String {
+    format!("{}|{}", escape(tenant.as_str()), escape(request_id))
+}
+
+/// Index key of due operations.
+pub fn due_shard(shard: u32) -> String {
+    format!("due.{shard}")
+}
+
+/// Index key of open reviews.
+pub fn review_shard(shard: u32) -> String {
+    format!("review.{shard}")
+}
+
+/// Partition of the relay's cursor over one shard of receipt buckets.
+pub fn relay_cursor_pk(shard: u32) -> String {
+    format!("C|relay|{shard}")
+}
+
+/// Sort key of a cursor.
+pub const CURSOR: &str = "c";
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+    use super::*;
+
+    #[test]
+    fn keys_lead_back_to_what_they_name() {
+        let event: EventRef = "acme/a|b%7C/c".parse().unwrap();
+        assert_eq!(event_of_pk(&event_pk(&event)), Some(event.clone()));
+        let key = OperationKey { event, item: ItemId::new("i|1").unwrap(), name: OperationName::SettleUsage };
+        assert_eq!(operation_of(&event_pk(&key.event), &operation_sk(&key)), Some(key));
+        assert_eq!(operation_of("E|acme|x", "r"), None);
+    }
+
+    #[test]
+    fn ded_09_a_key_does_not_depend_on_time_and_versions_sort() {
+        assert!(transition_sk(9) < transition_sk(10));
+        let event: EventRef = "acme/abc-123".parse().unwrap();
+        assert_eq!(event_pk(&event), "E|acme|abc-123");
+    }
+}

@@ -1,0 +1,27 @@
+//! The pure core: what an event is, what it asks for, and what may happen because of it.
+//!
+//! Nothing here does I/O or knows AWS, a clock or randomness: those are passed in as values. The
+//! functions in `functions/` read records through `store`, call one of the `decide` functions here,
+//! and write what it answers. So every rule of money and order can be tested without a database.
+
+pub mod decide;
+pub mod envelope;
+pub mod event;
+pub mod ids;
+pub mod job;
+pub mod json;
+pub mod keys;
+pub mod ledger;
+pub mod limits;
+pub mod message;
+pub mod money;
+pub mod operation;
+pub mod price;
+pub mod profile;
+pub mod receipt;
+pub mod status;
+pub mod submit;
+pub mod time;
+
+/// Version of the stored records; every item carries it as `sv`.
+pub const SCHEMA_VERSION: u32 = 1;

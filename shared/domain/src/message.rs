@@ -1,0 +1,95 @@
+//! What travels through SQS: keys and a generation, never a payload.
+
+use serde::{Deserialize, Serialize};
+
+use crate::envelope::Envelope;
+use crate::ids::Provider;
+use crate::keys;
+use crate::operation::{Consumer, OperationKey, hex_sha256};
+
+/// One dispatch of one operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Version of this form.
+    #[serde(rename = "v")]
+    pub version: u32,
+    /// Which operation.
+    #[serde(rename = "k")]
+    pub key: OperationKey,
+    /// Which dispatch of it; 0 is the receiver's.
+    #[serde(rename = "g")]
+    pub generation: u32,
+    /// The SQS group, so that a later dispatch stays in the same order.
+    #[serde(rename = "q")]
+    pub group: String,
+}
+
+impl Message {
+    /// The current form.
+    pub const VERSION: u32 = 1;
+
+    /// A dispatch of `key`.
+    pub fn new(key: OperationKey, generation: u32, group: String) -> Self {
+        Self { version: Self::VERSION, key, generation, group }
+    }
+
+    /// The message body.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() // strings and integers only: cannot fail
+    }
+
+    /// Reads a message body.
+    ///
+    /// # Errors
+    /// A sentence without the content when it is not ours.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let message: Self = serde_json::from_str(text)
+            .map_err(|e| format!("not a hookledger message (line {}, column {})", e.line(), e.column()))?;
+        if message.version == Self::VERSION {
+            Ok(message)
+        } else {
+            Err(format!("message version {} is not known", message.version))
+        }
+    }
+}
+
+/// The SQS group of an operation's messages: billing by wallet, everything else by job; where those
+/// are not known yet, by what the event does name, so that its messages still keep their order.
+pub fn group(provider: &Provider, envelope: &Envelope, consumer: Consumer) -> String {
+    let key = match (envelope, consumer) {
+        (Envelope { tenant: Some(tenant), wallet: Some(wallet), .. }, Consumer::Billing) => {
+            keys::wallet_pk(tenant, wallet)
+        }
+        (Envelope { tenant: Some(tenant), job: Some(job), .. }, _) => keys::job_pk(tenant, job),
+        (Envelope { provider_ref: Some(reference), .. }, _) => keys::ref_pk(provider, reference),
+        _ => provider.to_string(),
+    };
+    hex_sha256(&key)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+    use super::*;
+    use crate::ids::ItemId;
+    use crate::operation::OperationName;
+
+    #[test]
+    fn a_message_survives_its_form_and_a_strange_one_is_refused_without_its_content() {
+        let key =
+            OperationKey { event: "acme/e|1".parse().unwrap(), item: ItemId::only(), name: OperationName::SettleUsage };
+        let message = Message::new(key, 3, "group".to_owned());
+        assert_eq!(Message::from_json(&message.to_json()).unwrap(), message);
+        let error = Message::from_json(r#"{"secret":"canary"}"#).unwrap_err();
+        assert!(!error.contains("canary"), "{error}");
+    }
+
+    #[test]
+    fn sqs_07_a_new_generation_has_a_new_deduplication_id() {
+        let key =
+            OperationKey { event: "acme/e".parse().unwrap(), item: ItemId::only(), name: OperationName::CompleteJob };
+        assert_eq!(key.deduplication_id(0), key.deduplication_id(0));
+        assert_ne!(key.deduplication_id(0), key.deduplication_id(1));
+        assert_eq!(key.deduplication_id(0).len(), 64);
+    }
+}

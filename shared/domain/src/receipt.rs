@@ -1,0 +1,166 @@
+//! The receipt: proof that a delivery was taken in, what it says, and what was planned because of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::envelope::Envelope;
+use crate::event::EventRef;
+use crate::ids::{ItemId, escape, unescape};
+use crate::operation::{OperationKey, OperationName};
+
+/// Why an authentic delivery has an empty plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmptyPlan {
+    /// The profile does not act on this event type.
+    UnknownType,
+    /// The body is not what the profile parses.
+    Unparsable,
+    /// A member name occurs twice: two readers could read two different events.
+    Ambiguous,
+    /// A field that the planned operations need is missing or malformed.
+    MissingField,
+    /// The profile does not serve this tenant.
+    TenantNotAllowed,
+    /// A field contradicts the job that the event names.
+    Mismatch,
+}
+
+impl EmptyPlan {
+    /// `ignored` for what the profile does not act on, `quarantined` for what a person should see.
+    pub fn answer(self) -> &'static str {
+        match self {
+            Self::UnknownType => "ignored",
+            _ => "quarantined",
+        }
+    }
+}
+
+/// One planned operation in the receipt's compact form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Planned {
+    /// The item that asks.
+    pub item: ItemId,
+    /// The operation.
+    pub name: OperationName,
+}
+
+impl TryFrom<String> for Planned {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        let (item, name) = match text.rsplit_once('|') {
+            Some((item, name)) => (ItemId::new(unescape(item)).map_err(|e| e.to_string())?, name),
+            None => (ItemId::only(), text.as_str()),
+        };
+        Ok(Self { item, name: name.parse()? })
+    }
+}
+
+impl From<Planned> for String {
+    fn from(planned: Planned) -> String {
+        if planned.item == ItemId::only() {
+            return planned.name.to_string();
+        }
+        format!("{}|{}", escape(planned.item.as_str()), planned.name)
+    }
+}
+
+/// The durable receipt of an event (`r`); written once, never changed, no TTL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Which event.
+    #[serde(skip)]
+    pub event: Option<EventRef>,
+    /// The event type; empty when the body could not be read.
+    #[serde(rename = "ty", default, skip_serializing_if = "String::is_empty")]
+    pub event_type: String,
+    /// Version-prefixed hash of the canonical payload, or of the raw bytes.
+    #[serde(rename = "ph")]
+    pub payload_hash: String,
+    /// The business fields that operations need.
+    #[serde(rename = "en")]
+    pub envelope: Envelope,
+    /// The planned operations.
+    #[serde(rename = "pl", default, skip_serializing_if = "Vec::is_empty")]
+    pub plan: Vec<Planned>,
+    /// The reason there are none.
+    #[serde(rename = "em", default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<EmptyPlan>,
+    /// What exactly, for people; never payload.
+    #[serde(rename = "nt", default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// Gateway arrival, Unix milliseconds.
+    #[serde(rename = "ar")]
+    pub arrival_ms: i64,
+    /// When the provider first sent it, Unix milliseconds, if it says so.
+    #[serde(rename = "fs", default, skip_serializing_if = "Option::is_none")]
+    pub first_sent_ms: Option<i64>,
+    /// The provider's attempt number, if it says so.
+    #[serde(rename = "an", default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// False when the provider signs no id.
+    #[serde(rename = "is", default = "yes", skip_serializing_if = "is_true")]
+    pub id_signed: bool,
+    /// Which secret matched.
+    #[serde(rename = "ki")]
+    pub key_id: String,
+    /// Random: tells our own lost answer from another writer (DDB-01).
+    #[serde(rename = "tk")]
+    pub claim_token: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+impl Receipt {
+    /// The keys of the planned operations.
+    pub fn operations(&self) -> Vec<OperationKey> {
+        let Some(event) = &self.event else { return Vec::new() };
+        let key = |p: &Planned| OperationKey { event: event.clone(), item: p.item.clone(), name: p.name };
+        self.plan.iter().map(key).collect()
+    }
+
+    /// True when this event plans the operation.
+    pub fn plans(&self, name: OperationName) -> bool {
+        self.plan.iter().any(|p| p.name == name)
+    }
+
+    /// From when the business expiry counts: first sent, else arrival.
+    pub fn business_time_ms(&self) -> i64 {
+        self.first_sent_ms.unwrap_or(self.arrival_ms)
+    }
+}
+
+/// The same event id with other content (`x·hash`); evidence, with no effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conflict {
+    /// Hash of the other content.
+    #[serde(rename = "ph")]
+    pub payload_hash: String,
+    /// When it arrived, Unix milliseconds.
+    #[serde(rename = "ar")]
+    pub arrival_ms: i64,
+    /// What the other content says, in business fields.
+    #[serde(rename = "en")]
+    pub envelope: Envelope,
+    /// Since when a person is needed, Unix milliseconds.
+    #[serde(rename = "rt", default, skip_serializing_if = "Option::is_none")]
+    pub review_since_ms: Option<i64>,
+}
+
+/// How often the event came again (`d`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Deliveries {
+    /// Deliveries after the first.
+    #[serde(rename = "n")]
+    pub count: u64,
+    /// The last one, Unix milliseconds.
+    #[serde(rename = "la")]
+    pub last_ms: i64,
+}

@@ -1,0 +1,145 @@
+//! The status shown to people: DERIVED by one pure function from the records, stored nowhere.
+
+use serde::Serialize;
+
+use crate::event::By;
+use crate::job::{JobRecords, Progress};
+use crate::ledger::JobLedger;
+use crate::operation::{OperationName, OperationRecord, OperationState};
+use crate::receipt::Receipt;
+
+/// The effects that exist for the job that an event names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Effects {
+    /// The job and its transitions, if it is known.
+    pub job: Option<JobRecords>,
+    /// Its settlements.
+    pub ledger: JobLedger,
+    /// Its progress.
+    pub progress: Option<Progress>,
+}
+
+impl Effects {
+    /// What this operation's own effect is, if it exists; for people.
+    pub fn own(&self, name: OperationName, by: &By, sequence: Option<i64>) -> Option<String> {
+        match name {
+            OperationName::CompleteJob => {
+                let own = self.job.as_ref()?.transitions.iter().find(|t| t.by == *by)?;
+                Some(format!("transition {} ({:?})", own.version, own.outcome).to_lowercase())
+            }
+            OperationName::SettleUsage => {
+                let own = self.ledger.own(by)?;
+                let version = own.version.unwrap_or_default();
+                Some(format!("{:?} of {} {} for version {version}", own.kind, own.amount, own.currency).to_lowercase())
+            }
+            OperationName::RecordProgress => {
+                let stored = self.progress.as_ref()?;
+                if stored.by == *by {
+                    return Some(format!("progress {}", stored.sequence));
+                }
+                // A later update may have overwritten ours: either way it is final.
+                sequence
+                    .filter(|s| *s < stored.sequence)
+                    .map(|s| format!("progress {s}, since passed by {}", stored.sequence))
+            }
+        }
+    }
+}
+
+/// One operation's derived state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Dispatched; neither effect nor record yet.
+    Processing,
+    /// Its effect exists.
+    Done,
+    /// Final without effect.
+    Noop,
+    /// Closed by a person.
+    Closed,
+    /// Will be tried again.
+    Retrying,
+    /// A person decides.
+    NeedsReview,
+}
+
+impl Stage {
+    /// True when nothing more will happen.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Noop | Self::Closed)
+    }
+
+    /// The stage of one operation: the effect outranks the record.
+    pub fn of(own_effect: bool, record: Option<&OperationRecord>) -> Self {
+        match record.map(|r| r.state) {
+            _ if own_effect => Self::Done,
+            None => Self::Processing,
+            Some(OperationState::Wait) => Self::Retrying,
+            Some(OperationState::Review) => Self::NeedsReview,
+            Some(OperationState::Noop) => Self::Noop,
+            Some(OperationState::Closed) => Self::Closed,
+        }
+    }
+}
+
+/// An event's derived status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventStatus {
+    /// Recorded with an empty plan; nothing to do.
+    Ignored,
+    /// Recorded with an empty plan; a person should know.
+    Quarantined,
+    /// At least one operation is on its way.
+    Processing,
+    /// At least one operation waits to be tried again.
+    Retrying,
+    /// At least one operation needs a person.
+    NeedsReview,
+    /// The job ended; its money is not settled yet.
+    BillingPending,
+    /// Every operation is final.
+    Completed,
+}
+
+/// Derives an event's status from its receipt and the stages of its operations.
+pub fn event_status(receipt: &Receipt, stages: &[(OperationName, Stage)]) -> EventStatus {
+    if let Some(empty) = receipt.empty {
+        return if empty.answer() == "ignored" { EventStatus::Ignored } else { EventStatus::Quarantined };
+    }
+    let any = |stage: Stage| stages.iter().any(|(_, s)| *s == stage);
+    let job_done = stages.iter().any(|(n, s)| *n == OperationName::CompleteJob && s.is_final());
+    let money_open = stages.iter().any(|(n, s)| *n == OperationName::SettleUsage && *s == Stage::Processing);
+    match () {
+        () if any(Stage::NeedsReview) => EventStatus::NeedsReview,
+        () if any(Stage::Retrying) => EventStatus::Retrying,
+        () if job_done && money_open => EventStatus::BillingPending,
+        () if any(Stage::Processing) => EventStatus::Processing,
+        () => EventStatus::Completed,
+    }
+}
+
+/// A job's derived workflow state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobStatus {
+    /// No terminal transition and an open hold.
+    Submitted,
+    /// The job ended, its hold is still open.
+    BillingPending,
+    /// The job ended and its money is settled.
+    BillingSettled,
+    /// The hold is closed without a transition, for example by expiry.
+    HoldClosed,
+}
+
+/// Derives a job's workflow state.
+pub fn job_status(records: &JobRecords, ledger: &JobLedger) -> JobStatus {
+    match (records.transitions.last(), &ledger.close) {
+        (None, None) => JobStatus::Submitted,
+        (Some(_), None) => JobStatus::BillingPending,
+        (Some(_), Some(_)) => JobStatus::BillingSettled,
+        (None, Some(_)) => JobStatus::HoldClosed,
+    }
+}

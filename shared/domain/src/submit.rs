@@ -1,0 +1,225 @@
+//! What a caller asks for through the control API, checked: a wallet, a funding, a job with its hold.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{IdError, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
+use crate::job::Job;
+use crate::ledger::{Account, Advance, Balance, BalanceDelta, Entry, EntryKind, lines_out};
+use crate::money::{Currency, Micros, MoneyError};
+use crate::operation::hex_sha256;
+use crate::price::PriceBook;
+use crate::profile::Profiles;
+
+/// Labels of a job at most.
+pub const MAX_METADATA: usize = 10;
+/// Bytes of a label's name or value at most.
+pub const MAX_METADATA_BYTES: usize = 100;
+
+/// Why a request is refused before anything is read or written; the text says what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// An id is empty or too long.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// An amount or currency is malformed.
+    #[error("{field}: {source}")]
+    Money {
+        /// The field.
+        field: &'static str,
+        /// What is wrong.
+        source: MoneyError,
+    },
+    /// No profile of this name.
+    #[error("provider {0:?} has no profile in providers.toml")]
+    UnknownProvider(String),
+    /// No price of this model.
+    #[error("model {0:?} has no effective price in prices.toml")]
+    UnknownModel(String),
+    /// The profile does not serve the tenant.
+    #[error("provider {provider:?} does not serve tenant {tenant:?}: see `tenants` in its profile")]
+    TenantNotAllowed {
+        /// The provider.
+        provider: String,
+        /// The tenant.
+        tenant: String,
+    },
+    /// Too many or too long labels.
+    #[error("metadata: at most {MAX_METADATA} labels of 1 to {MAX_METADATA_BYTES} bytes each")]
+    Metadata,
+}
+
+fn money(field: &'static str) -> impl Fn(MoneyError) -> RequestError {
+    move |source| RequestError::Money { field, source }
+}
+
+/// Body of `PUT /control/tenants/{tenant}/wallets/{wallet}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateWallet {
+    /// ISO 4217 code.
+    pub currency: String,
+    /// How far available may fall below zero; "0.00" when absent.
+    #[serde(default = "zero")]
+    pub credit_limit: String,
+}
+
+fn zero() -> String {
+    "0.00".to_owned()
+}
+
+impl CreateWallet {
+    /// The new wallet.
+    ///
+    /// # Errors
+    /// [`RequestError::Money`] naming the field.
+    pub fn balance(&self, now_ms: i64) -> Result<Balance, RequestError> {
+        let currency = Currency::parse(&self.currency).map_err(money("currency"))?;
+        let limit = Micros::parse(&self.credit_limit).and_then(Micros::non_negative).map_err(money("credit_limit"))?;
+        Ok(Balance::new(currency, limit, now_ms))
+    }
+}
+
+/// Body of `POST /control/tenants/{tenant}/wallets/{wallet}/fund`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fund {
+    /// Decimal string in major units, more than zero.
+    pub amount: String,
+    /// The idempotency key.
+    pub reference: String,
+}
+
+impl Fund {
+    /// The amount and its key.
+    ///
+    /// # Errors
+    /// [`RequestError`] naming the field.
+    pub fn check(&self) -> Result<(Micros, Reference), RequestError> {
+        let amount = Micros::parse(&self.amount).and_then(Micros::positive).map_err(money("amount"))?;
+        Ok((amount, Reference::new(self.reference.as_str())?))
+    }
+}
+
+/// A funding's entry and what it does to the balance that was read.
+///
+/// # Errors
+/// [`RequestError::Money`] when the wallet would hold more than the limit.
+pub fn fund_entry(
+    tenant: &TenantId, wallet: &WalletId, amount: Micros, reference: &Reference, by: &str, balance: &Balance,
+    now_ms: i64,
+) -> Result<(Entry, BalanceDelta), RequestError> {
+    let total = balance.available.plus(balance.held).and_then(|sum| sum.plus(amount));
+    total.map_err(money("amount"))?;
+    let entry = Entry {
+        kind: EntryKind::Fund,
+        tenant: tenant.clone(),
+        wallet: wallet.clone(),
+        job: None,
+        version: None,
+        reference: Some(reference.to_string()),
+        amount,
+        released: Micros::ZERO,
+        uncharged: Micros::ZERO,
+        currency: balance.currency,
+        lines: lines_out(amount.negated(), Account::ExternalFunding),
+        usage: None,
+        price_version: None,
+        by: by.to_owned(),
+        created_ms: now_ms,
+        link: None,
+    }
+    .linked(balance);
+    let head = entry.link.as_ref().map(|l| l.hash.clone()).unwrap_or_default();
+    let delta = BalanceDelta {
+        available: amount,
+        held: Micros::ZERO,
+        need: Micros::ZERO,
+        advance: Some(Advance { from: balance.sequence, head }),
+        currency: balance.currency,
+        credit_limit: balance.credit_limit,
+    };
+    Ok((entry, delta))
+}
+
+/// Body of `PUT /control/tenants/{tenant}/jobs/{job}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubmitJob {
+    /// Slug of the provider that runs it.
+    pub provider: String,
+    /// The provider's own name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_job_ref: Option<String>,
+    /// The priced model.
+    pub model: String,
+    /// Who pays.
+    pub wallet: String,
+    /// What is reserved, a decimal string in major units.
+    pub hold: String,
+    /// One request that led to several jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// Bounded labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl SubmitJob {
+    /// The job with its pinned price and policies.
+    ///
+    /// # Errors
+    /// [`RequestError`] naming the field.
+    pub fn job(
+        &self, tenant: TenantId, job: JobId, profiles: &Profiles, prices: &PriceBook, now_ms: i64,
+    ) -> Result<Job, RequestError> {
+        let hold = Micros::parse(&self.hold).and_then(Micros::non_negative).map_err(money("hold"))?;
+        let profile =
+            profiles.get(&self.provider).ok_or_else(|| RequestError::UnknownProvider(self.provider.clone()))?;
+        if !profile.serves(&tenant) {
+            let (provider, tenant) = (self.provider.clone(), tenant.to_string());
+            return Err(RequestError::TenantNotAllowed { provider, tenant });
+        }
+        let model = ModelId::new(self.model.as_str())?;
+        let price = prices.pin(&model, &tenant, now_ms).ok_or_else(|| RequestError::UnknownModel(model.to_string()))?;
+        let label = |text: &String| (1..=MAX_METADATA_BYTES).contains(&text.len());
+        if self.metadata.len() > MAX_METADATA || !self.metadata.iter().all(|(k, v)| label(k) && label(v)) {
+            return Err(RequestError::Metadata);
+        }
+        let request_id = self.request_id.as_deref().map(Reference::new).transpose()?;
+        Ok(Job {
+            tenant,
+            job,
+            provider: Provider::new(self.provider.as_str())?,
+            provider_ref: self.provider_job_ref.as_deref().map(ProviderRef::new).transpose()?,
+            wallet: WalletId::new(self.wallet.as_str())?,
+            hold,
+            price: price.clone(),
+            policies: profile.policies,
+            created_ms: now_ms,
+            expires_ms: now_ms.saturating_add(profile.hold_life_ms),
+            request_hash: self.request_hash(hold),
+            request_id: request_id.map(String::from),
+            metadata: self.metadata.clone(),
+        })
+    }
+
+    /// Same content, same hash: by the meaning of the hold ("5" and "5.00" are one), not its spelling.
+    fn request_hash(&self, hold: Micros) -> String {
+        let same = Self { hold: hold.to_string(), ..self.clone() };
+        hex_sha256(&serde_json::to_string(&same).unwrap_or_default()) // plain fields: cannot fail
+    }
+}
+
+/// What a hold does to the wallet's balance. It needs no sequence condition: it is no entry.
+pub fn hold_delta(job: &Job, balance: &Balance) -> BalanceDelta {
+    BalanceDelta {
+        available: job.hold.negated(),
+        held: job.hold,
+        need: job.hold,
+        advance: None,
+        currency: job.currency(),
+        credit_limit: balance.credit_limit,
+    }
+}

@@ -1,0 +1,81 @@
+//! The only room that speaks SQS: sends dispatches, and defines the queues for local stacks.
+//!
+//! FIFO queues, grouped by job and by wallet. The deduplication id is the operation and its
+//! generation, so that a double send within five minutes is one message and a retry never vanishes.
+
+mod definition;
+
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+use domain::message::Message;
+use domain::operation::Consumer;
+
+pub use definition::{
+    DLQ_RETENTION_S, MAX_RECEIVE_COUNT, RETENTION_S, VISIBILITY_S, create_queues, dead_letter_name, queue_name,
+};
+
+/// Why a send is not certain. The receipt is durable, so the relay sends what is left.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{operation}: {reason}")]
+pub struct QueueError {
+    /// The call.
+    pub operation: &'static str,
+    /// SQS's error code, or the kind of failure; never the message.
+    pub reason: String,
+}
+
+fn queue_error<E: ProvideErrorMetadata, R>(operation: &'static str, error: &SdkError<E, R>) -> QueueError {
+    let reason = match error {
+        SdkError::TimeoutError(_) => "timeout".to_owned(),
+        SdkError::DispatchFailure(_) => "connection".to_owned(),
+        SdkError::ServiceError(service) => service.err().code().unwrap_or("unknown").to_owned(),
+        _ => "no usable answer".to_owned(),
+    };
+    QueueError { operation, reason }
+}
+
+/// URLs of the consumers' queues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueUrls {
+    /// Job queue.
+    pub job: String,
+    /// Billing queue.
+    pub billing: String,
+}
+
+/// The consumers' queues behind one client.
+#[derive(Debug, Clone)]
+pub struct Queues {
+    client: Client,
+    urls: QueueUrls,
+}
+
+impl Queues {
+    /// Queues over a configured client.
+    pub fn new(client: Client, urls: QueueUrls) -> Self {
+        Self { client, urls }
+    }
+
+    /// The URL of a consumer's queue.
+    pub fn url(&self, consumer: Consumer) -> &str {
+        match consumer {
+            Consumer::Job => &self.urls.job,
+            Consumer::Billing => &self.urls.billing,
+        }
+    }
+
+    /// Sends one dispatch to its consumer's queue.
+    ///
+    /// # Errors
+    /// [`QueueError`]; the message may or may not have arrived.
+    pub async fn send(&self, message: &Message) -> Result<(), QueueError> {
+        let send = self
+            .client
+            .send_message()
+            .queue_url(self.url(message.key.name.consumer()))
+            .message_body(message.to_json())
+            .message_group_id(&message.group)
+            .message_deduplication_id(message.key.deduplication_id(message.generation));
+        send.send().await.map(|_| ()).map_err(|error| queue_error("send message", &error))
+    }
+}

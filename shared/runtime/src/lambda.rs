@@ -1,0 +1,58 @@
+//! The Lambda entry points: a function's `main.rs` names its settings and its handler, no more.
+
+use std::env;
+use std::future::Future;
+use std::sync::Arc;
+
+use domain::limits::RetryPolicy;
+use domain::price::PriceBook;
+use domain::profile::Profiles;
+pub use lambda_http::lambda_runtime::Error;
+use lambda_http::lambda_runtime::{LambdaEvent, run, service_fn};
+use queue::Queues;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use store::Store;
+
+use crate::clock::SystemClock;
+use crate::random::SharedRandom;
+use crate::settings::Settings;
+use crate::{App, clients, telemetry};
+
+/// `infra/providers.toml`, as it was when the function was built.
+pub const PROVIDERS_TOML: &str = include_str!("../../../infra/providers.toml");
+/// `infra/prices.toml`, as it was when the function was built.
+pub const PRICES_TOML: &str = include_str!("../../../infra/prices.toml");
+
+/// Builds the context from the environment, once per process.
+///
+/// # Errors
+/// A missing setting, or a file that is refused, with what to do.
+pub async fn app(needed: &[&'static str]) -> Result<App, Error> {
+    let settings = Settings::read(needed, |name| env::var(name).ok())?;
+    telemetry::start_json(&settings.log);
+    let config = clients::lambda_config().await;
+    Ok(App {
+        store: Store::new(aws_sdk_dynamodb::Client::new(&config), settings.tables),
+        queues: Queues::new(aws_sdk_sqs::Client::new(&config), settings.queues),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(SharedRandom::from_system()),
+        profiles: Arc::new(Profiles::parse(PROVIDERS_TOML)?),
+        prices: Arc::new(PriceBook::parse(PRICES_TOML)?),
+        policy: RetryPolicy::default(),
+    })
+}
+
+/// Polls the Lambda runtime and hands each event to the handler.
+///
+/// # Errors
+/// When the runtime API cannot be reached.
+pub async fn serve<E, R, F, Fut>(handler: F) -> Result<(), Error>
+where
+    E: DeserializeOwned,
+    R: Serialize,
+    F: Fn(E) -> Fut,
+    Fut: Future<Output = Result<R, Error>>,
+{
+    run(service_fn(|event: LambdaEvent<E>| handler(event.payload))).await
+}

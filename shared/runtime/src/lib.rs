@@ -1,0 +1,18 @@
+//! What every function shares at its edge: clients, settings, clock, randomness, the gateway's and
+//! the queue's events, and the consumer's loop. Built once per process, passed in from outside.
+
+pub mod app;
+pub mod clients;
+pub mod clock;
+pub mod consumer;
+pub mod dispatch;
+pub mod gateway;
+pub mod lambda;
+pub mod problem;
+pub mod random;
+pub mod retry;
+pub mod settings;
+pub mod sqs;
+pub mod telemetry;
+
+pub use app::App;

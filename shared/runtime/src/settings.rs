@@ -1,0 +1,58 @@
+//! Settings of a function, read once from its environment.
+
+use queue::QueueUrls;
+use store::TableNames;
+
+/// A setting that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("environment variable {0} is not set; infra/template.yaml sets it for each function that needs it")]
+pub struct MissingSetting(pub &'static str);
+
+/// What a function needs beside its code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Names of the tables; one that a function does not use is empty.
+    pub tables: TableNames,
+    /// URLs of the queues; one that a function does not use is empty.
+    pub queues: QueueUrls,
+    /// Log level.
+    pub log: String,
+}
+
+impl Settings {
+    /// Reads the environment through `var`. A name in `needed` must be set; others may be empty.
+    ///
+    /// # Errors
+    /// [`MissingSetting`] naming the first needed variable that is not set.
+    pub fn read(needed: &[&'static str], var: impl Fn(&str) -> Option<String>) -> Result<Self, MissingSetting> {
+        if let Some(name) = needed.iter().find(|name| var(name).is_none_or(|v| v.is_empty())) {
+            return Err(MissingSetting(name));
+        }
+        let get = |name: &str| var(name).unwrap_or_default();
+        Ok(Self {
+            tables: TableNames {
+                events: get(EVENTS_TABLE),
+                jobs: get(JOBS_TABLE),
+                ledger: get(LEDGER_TABLE),
+                balances: get(BALANCES_TABLE),
+            },
+            queues: QueueUrls { job: get(JOB_QUEUE_URL), billing: get(BILLING_QUEUE_URL) },
+            log: var(LOG).unwrap_or_else(|| "info".to_owned()),
+        })
+    }
+}
+
+/// Name of the events table.
+pub const EVENTS_TABLE: &str = "HOOKLEDGER_EVENTS_TABLE";
+/// Name of the jobs table.
+pub const JOBS_TABLE: &str = "HOOKLEDGER_JOBS_TABLE";
+/// Name of the ledger table.
+pub const LEDGER_TABLE: &str = "HOOKLEDGER_LEDGER_TABLE";
+/// Name of the balances table.
+pub const BALANCES_TABLE: &str = "HOOKLEDGER_BALANCES_TABLE";
+/// URL of the job queue.
+pub const JOB_QUEUE_URL: &str = "HOOKLEDGER_JOB_QUEUE_URL";
+/// URL of the billing queue.
+pub const BILLING_QUEUE_URL: &str = "HOOKLEDGER_BILLING_QUEUE_URL";
+/// Log level.
+pub const LOG: &str = "HOOKLEDGER_LOG";

@@ -1,0 +1,42 @@
+//! Between records and DynamoDB items.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::SCHEMA_VERSION;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::StoreError;
+
+/// A DynamoDB item.
+pub(crate) type Item = HashMap<String, AttributeValue>;
+
+/// A string attribute.
+pub(crate) fn s(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(text.into())
+}
+
+/// A number attribute.
+pub(crate) fn n(number: impl ToString) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
+
+/// Turns a record into an item under its keys, with the schema version.
+pub(crate) fn encode<T: Serialize>(what: &'static str, record: &T, pk: &str, sk: &str) -> Result<Item, StoreError> {
+    let mut item: Item = serde_dynamo::aws_sdk_dynamodb_1::to_item(record).map_err(|_| StoreError::Corrupt { what })?;
+    item.insert("pk".to_owned(), s(pk));
+    item.insert("sk".to_owned(), s(sk));
+    item.insert("sv".to_owned(), n(SCHEMA_VERSION));
+    Ok(item)
+}
+
+/// Reads a record from an item.
+pub(crate) fn decode<T: DeserializeOwned>(what: &'static str, item: Item) -> Result<T, StoreError> {
+    serde_dynamo::aws_sdk_dynamodb_1::from_item(item).map_err(|_| StoreError::Corrupt { what })
+}
+
+/// A string attribute of an item, or nothing.
+pub(crate) fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    item.get(name)?.as_s().ok().map(String::as_str)
+}

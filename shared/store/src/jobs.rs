@@ -1,0 +1,215 @@
+//! Jobs, references, transitions and progress.
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
+use domain::ids::{JobId, Provider, ProviderRef, TenantId};
+use domain::job::{Job, JobRecords, JobRef, Progress, Transition};
+use domain::keys;
+use domain::ledger::BalanceDelta;
+
+use crate::error::{Commit, classify, judge};
+use crate::item::{Item, decode, encode, n, s, text};
+use crate::{Store, StoreError};
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// What became of a transition's conditional put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransitionPut {
+    /// It is written, or an earlier try of ours was.
+    Written,
+    /// The version exists, by another event: decide again.
+    Exists,
+}
+
+/// What became of a progress update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgressPut {
+    /// It is written.
+    Written,
+    /// An equal or greater sequence stands: decide again.
+    Passed,
+}
+
+/// What became of a submission's transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Submitted {
+    /// Job, reference and hold are written.
+    Created,
+    /// A condition failed: read again and classify.
+    ConditionFailed {
+        /// The job exists.
+        job: bool,
+        /// The provider's reference is taken.
+        reference: bool,
+        /// The balance did not cover the hold, or changed its terms.
+        balance: bool,
+    },
+    /// Another transaction was at work: try again a little later.
+    Conflict,
+}
+
+/// What became of attaching a provider's reference to a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attached {
+    /// It leads to this job.
+    Ours,
+    /// It leads to another job.
+    Taken,
+}
+
+impl Store {
+    /// The job that a provider's reference leads to, strongly consistent.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn get_ref(&self, provider: &Provider, reference: &ProviderRef) -> Result<Option<JobRef>, StoreError> {
+        let item = self.get(&self.names.jobs, &keys::ref_pk(provider, reference), keys::REF).await?;
+        item.map(|item| decode("job reference", item)).transpose()
+    }
+
+    /// The job's immutable record, strongly consistent.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn get_job(&self, tenant: &TenantId, job: &JobId) -> Result<Option<Job>, StoreError> {
+        let item = self.get(&self.names.jobs, &keys::job_pk(tenant, job), keys::JOB).await?;
+        item.map(|item| decode("job", item)).transpose()
+    }
+
+    pub(crate) async fn get(&self, table: &str, pk: &str, sk: &str) -> Result<Option<Item>, StoreError> {
+        let get = self.client.get_item().table_name(table).key("pk", s(pk)).key("sk", s(sk)).consistent_read(true);
+        get.send().await.map(|output| output.item).map_err(|error| classify("get", &error))
+    }
+
+    /// The job and its transitions, strongly consistent, in one query.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn load_job(&self, tenant: &TenantId, job: &JobId) -> Result<Option<JobRecords>, StoreError> {
+        let (mut found, mut transitions) = (None, Vec::new());
+        for item in self.query_range(&self.names.jobs, &keys::job_pk(tenant, job), None).await? {
+            match text(&item, "sk") {
+                Some(keys::JOB) => found = Some(decode::<Job>("job", item)?),
+                Some(sk) if sk.starts_with("t|") => transitions.push(decode::<Transition>("transition", item)?),
+                _ => {}
+            }
+        }
+        Ok(found.map(|job| JobRecords { job, transitions }))
+    }
+
+    /// Puts a transition if its version does not exist.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn put_transition(
+        &self, tenant: &TenantId, job: &JobId, transition: &Transition,
+    ) -> Result<TransitionPut, StoreError> {
+        let item = transition_item(tenant, job, transition)?;
+        match self.put_if_absent(&self.names.jobs, item).await {
+            Ok(None) => Ok(TransitionPut::Written),
+            Ok(Some(old)) => {
+                let ours = decode::<Transition>("transition", old)?.by == transition.by;
+                Ok(if ours { TransitionPut::Written } else { TransitionPut::Exists })
+            }
+            Err(error) => Err(classify("put transition", &error)),
+        }
+    }
+
+    /// The job's progress, strongly consistent.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn get_progress(&self, tenant: &TenantId, job: &JobId) -> Result<Option<Progress>, StoreError> {
+        let item = self.get(&self.names.jobs, &keys::progress_pk(tenant, job), keys::PROGRESS).await?;
+        item.map(|item| decode("progress", item)).transpose()
+    }
+
+    /// Puts progress if none or a lower sequence stands: older never overwrites newer.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn put_progress(
+        &self, tenant: &TenantId, job: &JobId, progress: &Progress,
+    ) -> Result<ProgressPut, StoreError> {
+        let item = encode("progress", progress, &keys::progress_pk(tenant, job), keys::PROGRESS)?;
+        let put = self
+            .client
+            .put_item()
+            .table_name(&self.names.jobs)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(pk) OR sq < :sq")
+            .expression_attribute_values(":sq", n(progress.sequence));
+        match put.send().await {
+            Ok(_) => Ok(ProgressPut::Written),
+            Err(error) => match error.as_service_error() {
+                Some(PutItemError::ConditionalCheckFailedException(_)) => Ok(ProgressPut::Passed),
+                _ => Err(classify("put progress", &error)),
+            },
+        }
+    }
+
+    /// Submits a job: its record, its reference and its hold, in one transaction.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after [`StoreError::Unknown`] read the job to find out.
+    pub async fn submit_job(&self, job: &Job, delta: &BalanceDelta) -> Result<Submitted, StoreError> {
+        let put = |item| self.put_action(&self.names.jobs, item);
+        let mut actions = vec![put(job_item(job)?)?, self.balance_action(&job.tenant, &job.wallet, delta)?];
+        if let Some(reference) = &job.provider_ref {
+            let pk = keys::ref_pk(&job.provider, reference);
+            actions.push(put(encode("job reference", &JobRef::from(job), &pk, keys::REF)?)?);
+        }
+        let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
+        let Err(error) = result else { return Ok(Submitted::Created) };
+        match judge("submit job", &error)? {
+            Commit::Committed => Ok(Submitted::Created),
+            Commit::Conflict => Ok(Submitted::Conflict),
+            Commit::ConditionFailed(failed) => Ok(Submitted::ConditionFailed {
+                job: failed.contains(&0),
+                balance: failed.contains(&1),
+                reference: failed.contains(&2),
+            }),
+        }
+    }
+
+    /// Attaches a provider's reference that came after submission, once.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn attach_ref(&self, job: &Job, reference: &ProviderRef) -> Result<Attached, StoreError> {
+        let found = JobRef::from(job);
+        let item = encode("job reference", &found, &keys::ref_pk(&job.provider, reference), keys::REF)?;
+        match self.put_if_absent(&self.names.jobs, item).await {
+            Ok(None) => Ok(Attached::Ours),
+            Ok(Some(old)) => {
+                let ours = decode::<JobRef>("job reference", old)? == found;
+                Ok(if ours { Attached::Ours } else { Attached::Taken })
+            }
+            Err(error) => Err(classify("attach reference", &error)),
+        }
+    }
+
+    /// An insert of a transaction: never overwrites.
+    pub(crate) fn put_action(&self, table: &str, item: Item) -> Result<TransactWriteItem, StoreError> {
+        let put =
+            Put::builder().table_name(table).set_item(Some(item)).condition_expression("attribute_not_exists(pk)");
+        let built = |_| StoreError::Permanent { operation: "transaction", code: "construction".to_owned() };
+        Ok(TransactWriteItem::builder().put(put.build().map_err(built)?).build())
+    }
+}
+
+fn job_item(job: &Job) -> Result<Item, StoreError> {
+    let pk = keys::job_pk(&job.tenant, &job.job);
+    let mut item = encode("job", job, &pk, keys::JOB)?;
+    item.insert("w".to_owned(), s(keys::wallet_pk(&job.tenant, &job.wallet)));
+    item.insert("xb".to_owned(), s(keys::bucket(job.expires_ms.div_euclid(HOUR_MS), keys::shard_of(&pk))));
+    if let Some(request) = &job.request_id {
+        item.insert("q".to_owned(), s(keys::request_key(&job.tenant, request)));
+    }
+    Ok(item)
+}
+
+pub(crate) fn transition_item(tenant: &TenantId, job: &JobId, transition: &Transition) -> Result<Item, StoreError> {
+    encode("transition", transition, &keys::job_pk(tenant, job), &keys::transition_sk(transition.version))
+}

@@ -1,0 +1,60 @@
+//! The only room that speaks DynamoDB: real condition expressions, and every outcome classified.
+//!
+//! A caller never sees an SDK error. It sees an answer that means something (stored, exists, lost to
+//! another writer) or a [`StoreError`] that carries the decision: try again, unknown, permanent. An
+//! SDK error's Debug can hold a stored item, so it is converted here and dropped.
+
+mod balances;
+mod error;
+mod events;
+mod item;
+mod jobs;
+mod ledger;
+mod operations;
+mod sweep;
+pub mod tables;
+mod view;
+
+use aws_sdk_dynamodb::Client;
+
+pub use error::{Commit, StoreError};
+pub use events::{EventRecords, ReceiptPut};
+pub use jobs::{Attached, ProgressPut, Submitted, TransitionPut};
+pub use ledger::{Funded, WalletCreated};
+pub use operations::OperationPut;
+pub use sweep::OpenReview;
+
+/// Names of the four tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableNames {
+    /// Receipts, operations, conflicts, cursors.
+    pub events: String,
+    /// Jobs, transitions, references, progress.
+    pub jobs: String,
+    /// Settlements and fundings; append-only.
+    pub ledger: String,
+    /// Balances.
+    pub balances: String,
+}
+
+impl TableNames {
+    /// The four names with a common prefix: `{prefix}-events` and so on.
+    pub fn with_prefix(prefix: &str) -> Self {
+        let name = |table: &str| format!("{prefix}-{table}");
+        Self { events: name("events"), jobs: name("jobs"), ledger: name("ledger"), balances: name("balances") }
+    }
+}
+
+/// The four tables behind one client.
+#[derive(Debug, Clone)]
+pub struct Store {
+    client: Client,
+    names: TableNames,
+}
+
+impl Store {
+    /// A store over a configured client.
+    pub fn new(client: Client, names: TableNames) -> Self {
+        Self { client, names }
+    }
+}

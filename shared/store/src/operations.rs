@@ -1,0 +1,66 @@
+//! Records of operations that did not go straight. Every change bumps the revision under a condition.
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
+use domain::keys;
+use domain::operation::{OperationRecord, OperationState};
+
+use crate::error::classify;
+use crate::item::{Item, decode, encode, n, s, text};
+use crate::{Store, StoreError};
+
+/// What became of an operation record's conditional put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationPut {
+    /// It is ours.
+    Written,
+    /// Another writer came first; this is what stands.
+    Lost(Box<OperationRecord>),
+}
+
+pub(crate) fn decode_operation(item: Item) -> Result<OperationRecord, StoreError> {
+    let unreadable = StoreError::Corrupt { what: "operation record" };
+    let (pk, sk) = (text(&item, "pk").unwrap_or_default(), text(&item, "sk").unwrap_or_default());
+    let key = keys::operation_of(pk, sk).ok_or(unreadable)?;
+    let record: OperationRecord = decode("operation record", item)?;
+    Ok(OperationRecord { key: Some(key), ..record })
+}
+
+impl Store {
+    /// Puts an operation's record: absent before when `record.revision` is 1, else at the revision before.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after [`StoreError::Unknown`] it may or may not be written.
+    pub async fn put_operation(&self, record: &OperationRecord) -> Result<OperationPut, StoreError> {
+        let Some(key) = &record.key else { return Err(StoreError::Corrupt { what: "operation record" }) };
+        let pk = keys::event_pk(&key.event);
+        let mut item = encode("operation record", record, &pk, &keys::operation_sk(key))?;
+        match record.state {
+            OperationState::Wait => item.insert("ds".to_owned(), s(keys::due_shard(keys::shard_of(&pk)))),
+            OperationState::Review => item.insert("rs".to_owned(), s(keys::review_shard(keys::shard_of(&pk)))),
+            OperationState::Noop | OperationState::Closed => None,
+        };
+        let mut put = self
+            .client
+            .put_item()
+            .table_name(&self.names.events)
+            .set_item(Some(item))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        put = if record.revision <= 1 {
+            put.condition_expression("attribute_not_exists(pk)")
+        } else {
+            put.condition_expression("rv = :before").expression_attribute_values(":before", n(record.revision - 1))
+        };
+        let Err(error) = put.send().await else { return Ok(OperationPut::Written) };
+        let Some(PutItemError::ConditionalCheckFailedException(failed)) = error.as_service_error() else {
+            return Err(classify("put operation record", &error));
+        };
+        match failed.item().cloned() {
+            // Our own earlier try whose answer was lost.
+            Some(old) if text(&old, "tk") == Some(&record.token) => Ok(OperationPut::Written),
+            Some(old) => decode_operation(old).map(|r| OperationPut::Lost(Box::new(r))),
+            // Records are never deleted, so a missing item under "rv = :before" is damage.
+            None => Err(StoreError::Corrupt { what: "operation record" }),
+        }
+    }
+}

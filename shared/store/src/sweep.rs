@@ -1,0 +1,118 @@
+//! What sweeps read: receipt buckets, due operations, open reviews, and the relay's durable cursors.
+//! Indexes give keys only; every decision reads the table itself.
+
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use domain::event::EventRef;
+use domain::keys;
+use domain::operation::OperationKey;
+
+use crate::error::classify;
+use crate::item::{Item, n, s, text};
+use crate::{Store, StoreError, tables};
+
+/// One open review as the index knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenReview {
+    /// The event.
+    pub event: EventRef,
+    /// The operation; `None` for a conflict.
+    pub operation: Option<OperationKey>,
+    /// Since when, Unix milliseconds.
+    pub since_ms: i64,
+}
+
+impl Store {
+    async fn query_index(
+        &self, index: &str, hash: (&str, String), up_to: Option<(&str, i64)>, limit: Option<usize>,
+    ) -> Result<Vec<Item>, StoreError> {
+        let condition = match up_to {
+            None => "#h = :h".to_owned(),
+            Some(_) => "#h = :h AND #r <= :r".to_owned(),
+        };
+        let mut query = self
+            .client
+            .query()
+            .table_name(&self.names.events)
+            .index_name(index)
+            .key_condition_expression(condition)
+            .expression_attribute_names("#h", hash.0)
+            .expression_attribute_values(":h", s(hash.1));
+        if let Some((range, value)) = up_to {
+            query = query.expression_attribute_names("#r", range).expression_attribute_values(":r", n(value));
+        }
+        if let Some(limit) = limit {
+            let page = i32::try_from(limit).unwrap_or(i32::MAX);
+            let output = query.limit(page).send().await.map_err(|error| classify("query index", &error))?;
+            return Ok(output.items.unwrap_or_default());
+        }
+        let items = query.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await;
+        items.map_err(|error| classify("query index", &error))
+    }
+
+    /// The events whose receipts arrived in a minute, of one shard.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn receipts_in(&self, minute: i64, shard: u32) -> Result<Vec<EventRef>, StoreError> {
+        let items = self.query_index(tables::BY_BUCKET, ("rb", keys::bucket(minute, shard)), None, None).await?;
+        Ok(items.iter().filter_map(|item| keys::event_of_pk(text(item, "pk")?)).collect())
+    }
+
+    /// The operations of one shard that are due at `now_ms`, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn due_operations(&self, shard: u32, now_ms: i64, limit: usize) -> Result<Vec<OperationKey>, StoreError> {
+        let hash = ("ds", keys::due_shard(shard));
+        let items = self.query_index(tables::BY_DUE, hash, Some(("due", now_ms)), Some(limit)).await?;
+        Ok(items.iter().filter_map(|i| keys::operation_of(text(i, "pk")?, text(i, "sk")?)).collect())
+    }
+
+    /// The open reviews of one shard, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn open_reviews(&self, shard: u32, limit: usize) -> Result<Vec<OpenReview>, StoreError> {
+        let hash = ("rs", keys::review_shard(shard));
+        let items = self.query_index(tables::BY_REVIEW, hash, None, Some(limit)).await?;
+        let review = |item: &Item| {
+            let (pk, sk) = (text(item, "pk")?, text(item, "sk")?);
+            let since_ms = item.get("rt")?.as_n().ok()?.parse().ok()?;
+            Some(OpenReview { event: keys::event_of_pk(pk)?, operation: keys::operation_of(pk, sk), since_ms })
+        };
+        Ok(items.iter().filter_map(review).collect())
+    }
+
+    /// The next minute that the relay has to examine in a shard.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn relay_cursor(&self, shard: u32) -> Result<Option<i64>, StoreError> {
+        let item = self.get(&self.names.events, &keys::relay_cursor_pk(shard), keys::CURSOR).await?;
+        Ok(item.and_then(|item| item.get("mi")?.as_n().ok()?.parse().ok()))
+    }
+
+    /// Moves a shard's cursor on to `minute`; never back, so overlapping runs are harmless.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn advance_relay_cursor(&self, shard: u32, minute: i64) -> Result<(), StoreError> {
+        let update = self
+            .client
+            .update_item()
+            .table_name(&self.names.events)
+            .key("pk", s(keys::relay_cursor_pk(shard)))
+            .key("sk", s(keys::CURSOR))
+            .update_expression("SET mi = :mi, sv = :sv")
+            .condition_expression("attribute_not_exists(mi) OR mi < :mi")
+            .expression_attribute_values(":mi", n(minute))
+            .expression_attribute_values(":sv", n(domain::SCHEMA_VERSION));
+        match update.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(()),
+                _ => Err(classify("advance cursor", &error)),
+            },
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The effects that exist for an event: what finality and derived status are judged from.
+
+use domain::envelope::Envelope;
+use domain::ids::{JobId, Provider, TenantId};
+use domain::operation::OperationName;
+use domain::status::Effects;
+
+use crate::{Store, StoreError};
+
+impl Store {
+    /// The tenant and job that an envelope names: by its own fields, else by the provider's reference.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn find_job(
+        &self, provider: &Provider, envelope: &Envelope,
+    ) -> Result<Option<(TenantId, JobId)>, StoreError> {
+        if let (Some(tenant), Some(job)) = (&envelope.tenant, &envelope.job) {
+            return Ok(Some((tenant.clone(), job.clone())));
+        }
+        let Some(reference) = &envelope.provider_ref else { return Ok(None) };
+        Ok(self.get_ref(provider, reference).await?.map(|found| (found.tenant, found.job)))
+    }
+
+    /// Reads the effects that the planned operations could have, strongly consistent.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn load_effects(
+        &self, provider: &Provider, envelope: &Envelope, planned: &[OperationName],
+    ) -> Result<Effects, StoreError> {
+        let Some((tenant, job)) = self.find_job(provider, envelope).await? else { return Ok(Effects::default()) };
+        let plans = |name| planned.contains(&name);
+        let mut effects = Effects::default();
+        if plans(OperationName::CompleteJob) || plans(OperationName::SettleUsage) {
+            effects.job = self.load_job(&tenant, &job).await?;
+        }
+        if plans(OperationName::SettleUsage) {
+            effects.ledger = self.load_ledger(&tenant, &job).await?;
+        }
+        if plans(OperationName::RecordProgress) {
+            effects.progress = self.get_progress(&tenant, &job).await?;
+        }
+        Ok(effects)
+    }
+}

@@ -1,0 +1,191 @@
+//! Who may do what: each function has a role of its own with named actions on named resources, nobody
+//! may change a ledger entry, and secrets are references.
+//!
+//! A statement is found wherever it stands (inline, in a managed policy, behind an `!If`), so a new way
+//! of writing one is not a way around the rules.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::document::{Finding, Resource, listed, of_kind, resources, target};
+
+/// The table whose items are never changed.
+const LEDGER: &str = "LedgerTable";
+/// What changes or removes an item, or is denied on the ledger altogether. A put is needed; that it may
+/// overwrite is what `audit` is for.
+const LEDGER_DENIED: [&str; 7] = [
+    "dynamodb:UpdateItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:BatchWriteItem",
+    "dynamodb:PartiQLDelete",
+    "dynamodb:PartiQLInsert",
+    "dynamodb:PartiQLSelect",
+    "dynamodb:PartiQLUpdate",
+];
+/// AWS X-Ray has no resources to name for these, so their resource can only be `*`.
+const WITHOUT_RESOURCES: [&str; 2] = ["xray:PutTraceSegments", "xray:PutTelemetryRecords"];
+
+/// A permission statement, with the resource that holds it.
+struct Statement<'a> {
+    holder: &'a str,
+    body: &'a Value,
+}
+
+/// Every statement of every identity policy; trust and resource policies are not among them.
+fn statements(template: &Value) -> Vec<Statement<'_>> {
+    let mut found = Vec::new();
+    for resource in resources(template) {
+        if resource.kind.starts_with("AWS::IAM::") || resource.kind == "AWS::Serverless::Function" {
+            collect(resource.id, &resource.whole["Properties"], &mut found);
+        }
+    }
+    found
+}
+
+fn collect<'a>(holder: &'a str, value: &'a Value, found: &mut Vec<Statement<'a>>) {
+    match value {
+        Value::Object(map) if map.contains_key("Effect") => found.push(Statement { holder, body: value }),
+        Value::Object(map) => {
+            let inside = map.iter().filter(|(key, _)| *key != "AssumeRolePolicyDocument");
+            inside.for_each(|(_, value)| collect(holder, value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(holder, item, found)),
+        _ => {}
+    }
+}
+
+fn actions(statement: &Value) -> Vec<&str> {
+    listed(&statement["Action"]).into_iter().filter_map(Value::as_str).collect()
+}
+
+/// Named actions on named resources only, and nothing that touches a ledger entry.
+pub(super) fn check_permissions(template: &Value) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for Statement { holder, body } in statements(template) {
+        if body["Effect"] != "Allow" {
+            continue;
+        }
+        let mut find = |rule, says: String| findings.push(Finding::new(rule, holder, says));
+        let actions = actions(body);
+        if actions.is_empty() || actions.iter().any(|action| action.contains('*')) {
+            find("action-wildcard", format!("name each action: {}", body["Action"]));
+        }
+        let exempt = actions.iter().all(|action| WITHOUT_RESOURCES.contains(action));
+        let named = listed(&body["Resource"]);
+        // A wildcard may hide inside a `Fn::Sub`, so the text of the whole value is searched.
+        if named.is_empty() || named.iter().any(|one| one.to_string().contains('*') && !exempt) {
+            find("resource-wildcard", format!("name each resource: {}", body["Resource"]));
+        }
+        if named.iter().any(|one| one.to_string().contains(LEDGER)) {
+            for action in actions.iter().filter(|action| LEDGER_DENIED.contains(action)) {
+                find("ledger-write", format!("{action} changes or removes entries"));
+            }
+        }
+    }
+    findings
+}
+
+/// Each function has one role, in this template and its own, without managed policies.
+pub(super) fn check_roles(template: &Value) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut taken = BTreeSet::new();
+    let roles = of_kind(template, "AWS::IAM::Role");
+    for function in of_kind(template, "AWS::Serverless::Function") {
+        let role = target(function.property("Role")).filter(|id| roles.iter().any(|role| role.id == *id));
+        match role {
+            None => findings.push(Finding::new("role-missing", function.id, "name a role of this template")),
+            Some(id) if !taken.insert(id) => {
+                findings.push(Finding::new("role-shared", function.id, format!("{id} is another's")));
+            }
+            Some(_) => {}
+        }
+    }
+    for role in roles.iter().filter(|role| !role.property("ManagedPolicyArns").is_null()) {
+        findings.push(Finding::new("role-managed", role.id, "write the statements out"));
+    }
+    findings
+}
+
+/// A function is told of exactly the tables that its role may touch, no more and no fewer.
+pub(super) fn check_tables_match_roles(template: &Value) -> Vec<Finding> {
+    let tables: BTreeSet<&str> = of_kind(template, "AWS::DynamoDB::Table").iter().map(|table| table.id).collect();
+    let mut findings = Vec::new();
+    for function in of_kind(template, "AWS::Serverless::Function") {
+        let role = target(function.property("Role"));
+        let allowed: BTreeSet<&str> = statements(template)
+            .iter()
+            .filter(|statement| Some(statement.holder) == role)
+            .flat_map(|statement| listed(&statement.body["Resource"]))
+            .filter_map(target)
+            .filter(|id| tables.contains(id))
+            .collect();
+        let told: BTreeSet<&str> = variables(&function)
+            .into_iter()
+            .filter_map(|(_, value)| target(value))
+            .filter(|id| tables.contains(id))
+            .collect();
+        if allowed != told {
+            let says = format!("environment names {told:?}, the role {allowed:?}");
+            findings.push(Finding::new("tables-differ", function.id, says));
+        }
+    }
+    findings
+}
+
+fn variables<'a>(function: &Resource<'a>) -> Vec<(&'a str, &'a Value)> {
+    let map = function.property("Environment")["Variables"].as_object();
+    map.into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect()
+}
+
+/// Secrets come from Secrets Manager by reference; none stands in the template.
+pub(super) fn check_secrets(template: &Value) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for function in of_kind(template, "AWS::Serverless::Function") {
+        for (name, value) in variables(&function).into_iter().filter(|(name, _)| name.contains("SECRET")) {
+            let text = value["Fn::Sub"].as_str().unwrap_or("");
+            if !(text.starts_with("{{resolve:secretsmanager:") && text.ends_with(&format!(":{name}}}}}"))) {
+                let says = "use {{resolve:secretsmanager:...}} with the member of that name";
+                findings.push(Finding::new("secret", format!("{}.{name}", function.id), says));
+            }
+        }
+    }
+    findings
+}
+
+/// The ledger's own policy denies every change to everyone, unconditionally.
+pub(super) fn check_ledger_policy(template: &Value) -> Vec<Finding> {
+    let ledger = of_kind(template, "AWS::DynamoDB::Table").into_iter().find(|table| table.id == LEDGER);
+    let document = ledger.map_or(&Value::Null, |table| &table.property("ResourcePolicy")["PolicyDocument"]);
+    let denied: BTreeSet<&str> = listed(&document["Statement"])
+        .into_iter()
+        .filter(|one| one["Effect"] == "Deny" && one["Principal"] == "*" && one["Resource"] == "*")
+        .filter(|one| one["Condition"].is_null())
+        .flat_map(actions)
+        .collect();
+    LEDGER_DENIED
+        .iter()
+        .filter(|action| !denied.contains(*action))
+        .map(|action| Finding::new("ledger-policy", LEDGER, format!("deny {action} to everyone")))
+        .collect()
+}
+
+/// Two routes: webhooks without an authorizer (the signature is the check), control with IAM.
+pub(super) fn check_routes(template: &Value) -> Vec<Finding> {
+    let wanted = [("ANY /control/{proxy+}", "AWS_IAM"), ("POST /webhooks/{provider}", "NONE")];
+    let routes = of_kind(template, "AWS::ApiGatewayV2::Route");
+    let mut findings = Vec::new();
+    for route in &routes {
+        let (key, auth) = (route.property("RouteKey"), route.property("AuthorizationType"));
+        if !wanted.iter().any(|(wanted_key, wanted_auth)| key == wanted_key && auth == wanted_auth) {
+            findings.push(Finding::new("route", route.id, format!("not expected: {key} with {auth}")));
+        }
+    }
+    if routes.len() != wanted.len() {
+        findings.push(Finding::new("route-count", "Api", format!("{} routes, 2 expected", routes.len())));
+    }
+    for api in of_kind(template, "AWS::Serverless::HttpApi") {
+        findings.push(Finding::new("route-form", api.id, "emulators deploy it without routes: write them out"));
+    }
+    findings
+}
