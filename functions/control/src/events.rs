@@ -68,7 +68,7 @@ struct Operation<'a> {
 
 impl<'a> Operation<'a> {
     fn of(effects: &Effects, receipt: &Receipt, record: Option<&'a OperationRecord>, key: OperationKey) -> Self {
-        let effect = effects.own(key.name, &key.by(), receipt.envelope.sequence);
+        let effect = effects.effect(key.name, &key.by(), receipt.envelope.sequence, record);
         let stage = Stage::of(effect.is_some(), record);
         Self { key, stage, effect, record, received_ms: receipt.arrival_ms }
     }

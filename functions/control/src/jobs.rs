@@ -123,7 +123,7 @@ pub(crate) fn timestamp(ms: i64) -> String {
 pub(crate) async fn show(app: &App, tenant: &str, job: &str) -> Result<GatewayResponse, Problem> {
     let (tenant, job): (TenantId, JobId) = (id(tenant)?, id(job)?);
     let records = app.store.load_job(&tenant, &job).await.map_err(unavailable)?;
-    let records = records.ok_or_else(|| Problem::not_found(format!("job {job:?} was never submitted")))?;
+    let records = records.ok_or_else(|| Problem::not_found(format!("job {:?} was never submitted", job.as_str())))?;
     let ledger = app.store.load_ledger(&tenant, &job).await.map_err(unavailable)?;
     let progress = app.store.get_progress(&tenant, &job).await.map_err(unavailable)?;
     let mut shown = submission_json(&records.job);

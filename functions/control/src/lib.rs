@@ -30,6 +30,7 @@ pub async fn handle(app: &App, event: &GatewayEvent) -> GatewayResponse {
 }
 
 async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<GatewayResponse, Problem> {
+    utf8_path(event, parts)?;
     let method = event.request_context.http.method.as_str();
     match (method, parts) {
         ("PUT", ["control", "tenants", tenant, "wallets", wallet]) => wallets::create(app, event, tenant, wallet).await,
@@ -46,6 +47,16 @@ async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<Gatewa
     }
 }
 
+/// Refuses a path with bytes that are no UTF-8: each was decoded as U+FFFD, so that two ids would become one. A U+FFFD
+/// that the caller wrote stays an id like any other.
+fn utf8_path(event: &GatewayEvent, parts: &[&str]) -> Result<(), Problem> {
+    const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
+    let raw = &event.raw_path;
+    let written = raw.to_ascii_uppercase().matches("%EF%BF%BD").count() + raw.matches(REPLACEMENT).count();
+    let decoded: usize = parts.iter().map(|part| part.matches(REPLACEMENT).count()).sum();
+    if decoded == written { Ok(()) } else { Err(Problem::bad_request("the path is not UTF-8 once it is decoded")) }
+}
+
 /// Reads a JSON body; the error names the field, the line and the column, never the content.
 fn body<T: DeserializeOwned>(event: &GatewayEvent) -> Result<T, Problem> {
     let bytes = event.body_bytes().map_err(|error| Problem::bad_request(error.to_string()))?;
@@ -56,7 +67,28 @@ fn body<T: DeserializeOwned>(event: &GatewayEvent) -> Result<T, Problem> {
         let detail = format!("the body has {} bytes; at most {MAX_CONTROL_BODY_BYTES} are taken", bytes.len());
         return Err(Problem::new(413, "too-large", "The body is too large", detail));
     }
-    serde_json::from_slice(&bytes).map_err(|error| Problem::bad_request(error.to_string()))
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Problem::bad_request("the body is not a JSON object: it must begin with '{'")); // serde takes arrays too
+    }
+    let mut reader = serde_json::Deserializer::from_slice(&bytes);
+    let read = serde_path_to_error::deserialize(&mut reader);
+    let read = read.map_err(|error| unreadable(&error.path().to_string(), error.inner()))?;
+    reader.end().map_err(|error| unreadable(".", &error))?;
+    Ok(read)
+}
+
+/// What serde found wrong, less the value that it found ("invalid type: string \"...\", expected ...").
+fn unreadable(path: &str, error: &serde_json::Error) -> Problem {
+    const LONGEST: usize = 200;
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    let what = match what.rsplit_once(", expected ") {
+        Some((found, expected)) if found.starts_with("invalid ") => format!("expected {expected}"),
+        _ => what.to_owned(),
+    };
+    let named = if path == "." { what } else { format!("{path}: {what}") };
+    let named: String = named.chars().take(LONGEST).collect(); // a name is as long as the caller made it
+    Problem::bad_request(format!("{named} (line {}, column {})", error.line(), error.column()))
 }
 
 /// An id from the path.

@@ -23,7 +23,10 @@ fn wallet_json(tenant: &TenantId, wallet: &WalletId, balance: &Balance) -> Value
 }
 
 fn unknown_wallet(wallet: &WalletId) -> Problem {
-    Problem::not_found(format!("wallet {wallet:?} does not exist: create it with PUT .../wallets/{{wallet}}"))
+    Problem::not_found(format!(
+        "wallet {:?} does not exist: create it with PUT .../wallets/{{wallet}}",
+        wallet.as_str()
+    ))
 }
 
 pub(crate) async fn create(
@@ -39,8 +42,10 @@ pub(crate) async fn create(
             Ok(GatewayResponse::json(200, &wallet_json(&tenant, &wallet, &stands)))
         }
         WalletCreated::Exists(stands) => Err(Problem::conflict(format!(
-            "wallet {wallet:?} exists with currency {} and credit limit {}",
-            stands.currency, stands.credit_limit
+            "wallet {:?} exists with currency {} and credit limit {}",
+            wallet.as_str(),
+            stands.currency,
+            stands.credit_limit
         ))),
     }
 }

@@ -49,7 +49,7 @@ async fn redispatch(app: &App, receipt: &Receipt) -> Result<usize, StoreError> {
     let mut messages = Vec::new();
     for key in receipt.operations() {
         let record = operations.iter().find(|o| o.key.as_ref() == Some(&key));
-        let own = effects.own(key.name, &key.by(), receipt.envelope.sequence).is_some();
+        let own = effects.effect(key.name, &key.by(), receipt.envelope.sequence, record).is_some();
         match Stage::of(own, record) {
             Stage::Done | Stage::Noop | Stage::Closed => {}
             Stage::Processing => messages.push(message(receipt, key, 0)),

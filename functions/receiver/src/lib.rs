@@ -73,6 +73,8 @@ impl Receiver {
         let receive: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(self.receive(event));
         match receive.await {
             Ok(response) => response,
+            // RFC 9110, 15.5.6: a 405 names what is allowed.
+            Err(problem) if problem.status == 405 => problem.response().with_header("allow", "POST"),
             Err(problem) => problem.response(),
         }
     }

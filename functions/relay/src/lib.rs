@@ -108,7 +108,7 @@ async fn examine(app: &App, event: &EventRef) -> Result<usize, StoreError> {
     let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await?;
     let mut found = 0;
     for key in missing {
-        if effects.own(key.name, &key.by(), receipt.envelope.sequence).is_some() {
+        if effects.effect(key.name, &key.by(), receipt.envelope.sequence, None).is_some() {
             continue;
         }
         let now_ms = app.clock.now_ms();

@@ -278,3 +278,18 @@ mod tests {
         assert_eq!(codes, ["None", "TransactionConflict", "None"]);
     }
 }
+
+/// A hook made of a function that decides before each call.
+pub struct FnHook<F>(pub F);
+
+impl<F> Debug for FnHook<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FnHook")
+    }
+}
+
+impl<F: Fn(&Call) -> HookDecision + Send + Sync> CallHook for FnHook<F> {
+    fn on_call(&self, call: &Call) -> HookDecision {
+        (self.0)(call)
+    }
+}

@@ -43,7 +43,9 @@ pub enum WorldError {
 
 /// Hooks on each function's AWS calls, which may be added while the world runs.
 #[derive(Debug, Clone, Default)]
-pub struct Hooks(Arc<Mutex<Vec<(Function, Arc<dyn CallHook>)>>>);
+pub struct Hooks(Arc<Mutex<HookList>>);
+
+type HookList = Vec<(Function, Arc<dyn CallHook>)>;
 
 impl Hooks {
     /// Adds a hook on one function's calls; takes effect for worlds built afterwards.
@@ -83,6 +85,10 @@ pub struct WorldConfig {
     pub policy: RetryPolicy,
     /// Hooks on each function's AWS calls.
     pub hooks: Hooks,
+    /// The clock that signatures are judged by, Unix milliseconds; `None` is the time of arrival.
+    pub judge_at_ms: Option<i64>,
+    /// The public base URL, for schemes that sign the URL.
+    pub base_url: Option<String>,
 }
 
 impl Default for WorldConfig {
@@ -94,6 +100,8 @@ impl Default for WorldConfig {
             secrets: BTreeMap::from([("ACME_WEBHOOK_SECRET".to_owned(), ACME_SECRET.to_owned())]),
             policy: RetryPolicy::default(),
             hooks: Hooks::default(),
+            judge_at_ms: None,
+            base_url: None,
         }
     }
 }
@@ -113,8 +121,8 @@ impl World {
             clock: shared,
             random: Arc::new(SharedRandom::seeded(config.seed)),
             secret: Arc::new(move |name| secrets.get(name).cloned()),
-            judge_at_ms: None,
-            base_url: None,
+            judge_at_ms: config.judge_at_ms,
+            base_url: config.base_url,
             profiles: Arc::new(Profiles::parse(&config.providers).map_err(|e| refused(&e))?),
             prices: Arc::new(PriceBook::parse(&config.prices).map_err(|e| refused(&e))?),
             policy: config.policy,

@@ -135,7 +135,7 @@ fn fill(
     if let Some(tenant) = intake.envelope.tenant.as_ref().filter(|t| !profile.serves(t)) {
         return Err(Refusal(
             EmptyPlan::TenantNotAllowed,
-            format!("tenant {tenant:?} is not in the profile's `tenants`"),
+            format!("tenant {:?} is not in the profile's `tenants`", tenant.as_str()),
         ));
     }
     for name in &rule.operations {
@@ -204,18 +204,24 @@ fn fields(profile: &Profile, headers: &Headers, value: &Value<'_>) -> Result<Env
         text.map(|t| t.parse().map_err(refuse)).transpose()
     }
     let at = |source: &Option<Source>| source.as_ref().and_then(|s| text_at(s, headers, value));
+    // Another type than text is not "absent": the event would escape the comparison with its job.
     let id_at = |source: &Option<Source>| match source.as_ref() {
-        Some(s @ Source::Body(pointer)) if !profile.number_ids_as_text => match value.pointer(pointer) {
+        Some(s @ Source::Body(pointer)) => match value.pointer(pointer) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(_)) => Ok(text_at(s, headers, value)),
+            Some(Value::Number(n)) if profile.number_ids_as_text && n.is_plain_integer() => {
+                Ok(text_at(s, headers, value))
+            }
             Some(Value::Number(_)) => {
                 let note = format!("{s} is a number, and ids are text: set `number_ids_as_text` if they are the same");
                 Err(Refusal(EmptyPlan::MissingField, note))
             }
-            _ => Ok(text_at(s, headers, value)),
+            Some(_) => Err(Refusal(EmptyPlan::MissingField, format!("{s} is not text"))),
         },
         other => Ok(other.and_then(|s| text_at(s, headers, value))),
     };
     let names = &profile.fields;
-    let currency = at(&names.currency).map(|code| Currency::parse(&code.to_ascii_uppercase())).transpose();
+    let currency = id_at(&names.currency)?.map(|code| Currency::parse(&code.to_ascii_uppercase())).transpose();
     let usage = names.usage.as_ref().and_then(|p| value.pointer(p)).filter(|v| !matches!(v, Value::Null));
     Ok(Envelope {
         tenant: id(id_at(&names.tenant)?)?,
@@ -275,7 +281,7 @@ impl Intake {
         }
         if !profile.serves(&found.tenant) {
             self.empty = Some(EmptyPlan::TenantNotAllowed);
-            self.note = format!("tenant {:?} is not in the profile's `tenants`", found.tenant);
+            self.note = format!("tenant {:?} is not in the profile's `tenants`", found.tenant.as_str());
             self.plan = Vec::new();
             return;
         }

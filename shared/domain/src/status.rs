@@ -20,8 +20,11 @@ pub struct Effects {
 }
 
 impl Effects {
-    /// What this operation's own effect is, if it exists; for people.
-    pub fn own(&self, name: OperationName, by: &By, sequence: Option<i64>) -> Option<String> {
+    /// What this operation's own effect is, if it exists; for people. Progress without a record that a
+    /// later update has since overwritten counts as written: either way it is final.
+    pub fn effect(
+        &self, name: OperationName, by: &By, sequence: Option<i64>, record: Option<&OperationRecord>,
+    ) -> Option<String> {
         match name {
             OperationName::CompleteJob => {
                 let own = self.job.as_ref()?.transitions.iter().find(|t| t.by == *by)?;
@@ -37,9 +40,8 @@ impl Effects {
                 if stored.by == *by {
                     return Some(format!("progress {}", stored.sequence));
                 }
-                // A later update may have overwritten ours: either way it is final.
                 sequence
-                    .filter(|s| *s < stored.sequence)
+                    .filter(|s| record.is_none() && *s < stored.sequence)
                     .map(|s| format!("progress {s}, since passed by {}", stored.sequence))
             }
         }

@@ -23,6 +23,9 @@ pub enum RequestError {
     /// An id is empty or too long.
     #[error(transparent)]
     Id(#[from] IdError),
+    /// The request id is empty or too long.
+    #[error("request_id: {0}")]
+    RequestId(IdError),
     /// An amount or currency is malformed.
     #[error("{field}: {source}")]
     Money {
@@ -175,8 +178,8 @@ impl SubmitJob {
         &self, tenant: TenantId, job: JobId, profiles: &Profiles, prices: &PriceBook, now_ms: i64,
     ) -> Result<Job, RequestError> {
         let hold = Micros::parse(&self.hold).and_then(Micros::non_negative).map_err(money("hold"))?;
-        let profile =
-            profiles.get(&self.provider).ok_or_else(|| RequestError::UnknownProvider(self.provider.clone()))?;
+        let unknown = || RequestError::UnknownProvider(self.provider.chars().take(40).collect());
+        let profile = profiles.get(&self.provider).ok_or_else(unknown)?;
         if !profile.serves(&tenant) {
             let (provider, tenant) = (self.provider.clone(), tenant.to_string());
             return Err(RequestError::TenantNotAllowed { provider, tenant });
@@ -187,7 +190,8 @@ impl SubmitJob {
         if self.metadata.len() > MAX_METADATA || !self.metadata.iter().all(|(k, v)| label(k) && label(v)) {
             return Err(RequestError::Metadata);
         }
-        let request_id = self.request_id.as_deref().map(Reference::new).transpose()?;
+        let request_id = self.request_id.as_deref().map(Reference::new).transpose();
+        let request_id = request_id.map_err(RequestError::RequestId)?;
         Ok(Job {
             tenant,
             job,

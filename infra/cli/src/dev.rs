@@ -1,0 +1,108 @@
+//! `hookledger dev`: the whole system on this machine.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use domain::limits::RetryPolicy;
+use domain::price::PriceBook;
+use domain::profile::Profiles;
+use local::gateway::{Gateway, GatewayConfig};
+use local::stack::{Stack, StackConfig, gateway_timeout};
+use local::{Clock, EmbeddedAws, SystemClock};
+use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
+use runtime::random::SharedRandom;
+use tokio::sync::watch;
+
+use crate::args::DevArgs;
+use crate::error::CliError;
+use crate::secrets::DEV_ACME_SECRET;
+
+/// The environment variable that the sample profile reads.
+const DEV_ACME_VARIABLE: &str = "ACME_WEBHOOK_SECRET";
+
+/// Runs until interrupted.
+pub fn run(args: &DevArgs) -> Result<ExitCode, CliError> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| CliError::Failed(format!("no async runtime: {e}")))?;
+    runtime.block_on(serve(args))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(args: &DevArgs) -> Result<(), CliError> {
+    log_to_stderr();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let config = StackConfig {
+        clock: clock.clone(),
+        random: Arc::new(SharedRandom::from_system()),
+        secret: Arc::new(secret),
+        judge_at_ms: args.at.map(|seconds| seconds.saturating_mul(1000)),
+        base_url: Some(format!("http://127.0.0.1:{}", args.port)),
+        profiles: Arc::new(Profiles::parse(PROVIDERS_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
+        prices: Arc::new(PriceBook::parse(PRICES_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
+        policy: RetryPolicy::default(),
+        hooks: Arc::new(|_| Vec::new()),
+    };
+    let stack = Arc::new(open(args, clock.clone(), config).await?);
+    let gateway = GatewayConfig { port: args.port, function_timeout: gateway_timeout(), local_actor: None };
+    let gateway = Gateway::bind(gateway, clock, stack.http())
+        .await
+        .map_err(|e| CliError::Failed(format!("port {} of 127.0.0.1: {e}; choose another with --port", args.port)))?;
+    announce(args, gateway.local_addr().port());
+    let (stopper, stop) = watch::channel(false);
+    let served = tokio::spawn(gateway.run(stop.clone()));
+    let consumed = tokio::spawn(stack.serve(stop));
+    let _ = tokio::signal::ctrl_c().await; // an error here means no signals: stop at once
+    let _ = stopper.send(true);
+    let _ = tokio::join!(served, consumed);
+    Ok(())
+}
+
+/// From the environment; only the sample provider has a default.
+fn secret(name: &str) -> Option<String> {
+    let default = || (name == DEV_ACME_VARIABLE).then(|| DEV_ACME_SECRET.to_owned());
+    std::env::var(name).ok().or_else(default)
+}
+
+async fn open(args: &DevArgs, clock: Arc<dyn Clock>, config: StackConfig) -> Result<Stack, CliError> {
+    if let Some(endpoint) = &args.endpoint {
+        let stack = Stack::remote(endpoint, config).await;
+        return stack
+            .map_err(|e| CliError::Failed(format!("{endpoint}: {e}; is it running, and reachable from here?")));
+    }
+    let aws = match &args.data {
+        Some(dir) => EmbeddedAws::open(Path::new(dir), clock),
+        None => EmbeddedAws::memory(clock),
+    };
+    let aws = aws.map_err(|e| CliError::Failed(format!("the embedded AWS does not start: {e}")))?;
+    Stack::embedded(&aws, config).await.map_err(|e| CliError::Failed(format!("the stack does not start: {e}")))
+}
+
+/// The first line is for scripts; the rest tells a person what to do next.
+fn announce(args: &DevArgs, port: u16) {
+    let kept = match (&args.endpoint, &args.data) {
+        (Some(endpoint), _) => format!("state is kept at {endpoint}"),
+        (None, Some(dir)) => format!("state is kept in {}", dir.display()),
+        (None, None) => "state is in memory and ends with this process; keep it with --data DIR".to_owned(),
+    };
+    let mut out = std::io::stdout().lock();
+    // A closed stdout is the reader's choice; the server runs on.
+    let _ = writeln!(out, "ready http://127.0.0.1:{port}");
+    let _ = writeln!(out, "webhooks   POST http://127.0.0.1:{port}/webhooks/{{provider}}");
+    let _ = writeln!(out, "control    http://127.0.0.1:{port}/control/...   ({kept})");
+    if std::env::var(DEV_ACME_VARIABLE).is_err() {
+        let _ = writeln!(out, "acme's secret, for development only: {DEV_ACME_SECRET}");
+    }
+    let _ = writeln!(out, "stop with Ctrl-C");
+    let _ = out.flush();
+}
+
+fn log_to_stderr() {
+    let level = std::env::var("HOOKLEDGER_LOG").unwrap_or_else(|_| "info".to_owned());
+    let filter =
+        format!("{level},aws_smithy_runtime=warn,aws_config=warn,aws_sdk_dynamodb=warn,aws_sdk_sqs=warn,hyper=warn");
+    let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| "info".into());
+    // A second start keeps the first subscriber.
+    let _ =
+        tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).try_init();
+}

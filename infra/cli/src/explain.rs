@@ -1,0 +1,194 @@
+//! `explain`: everything known of one event, and one sentence on what happens next. No payload: the server keeps none here.
+
+use std::process::ExitCode;
+
+use domain::event::EventRef;
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::args::ExplainArgs;
+use crate::error::CliError;
+use crate::output::{self, card, cell, plain, table};
+
+/// Shows an event.
+pub fn run(args: ExplainArgs) -> Result<ExitCode, CliError> {
+    let event: EventRef = args.event.parse().map_err(|error| {
+        CliError::Misuse(format!("{:?} names no event ({error}): write PROVIDER/ID, such as acme/msg_1", args.event))
+    })?;
+    let api = Api::new(&args.server.url)?;
+    let answer = api.get(&["events", event.provider.as_str(), event.id.as_str()])?;
+    if answer.status == 404 && !args.format.json {
+        let name = plain(&event.to_string());
+        return Err(CliError::Failed(format!(
+            "event {name} was never received by {}: if the provider shows it as delivered, check the provider's name, the id and --url",
+            args.server.url
+        )));
+    }
+    output::answer(&answer, args.format.json, |answer| page(&answer.body))
+}
+
+/// The page of one event.
+fn page(body: &Value) -> String {
+    let mut page = format!("Event {}: {}\n", cell(&body["event"]), cell(&body["status"]));
+    page += &header(body);
+    let operations = list(&body["operations"]);
+    if !operations.is_empty() {
+        page += "\nOperations\n";
+        page += &table(["operation", "state", "effect", "attempts", "what next"], operations.iter().map(operation));
+        page.push('\n');
+    }
+    let conflicts = list(&body["conflicts"]);
+    if !conflicts.is_empty() {
+        let names = ["received_at", "payload_hash", "effect", "in_review_since"];
+        page += "\nConflicts: the same event id with other content\n";
+        let row = |conflict: &Value| names.map(|name| cell(&conflict[name]));
+        page += &table(["received", "content", "effect", "in review since"], conflicts.iter().map(row));
+        page.push('\n');
+    }
+    page + "\n" + &closing(body, operations, conflicts) + "\n"
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn header(body: &Value) -> String {
+    let deliveries = match body["deliveries"].as_u64() {
+        Some(1) => "1".to_owned(),
+        _ => format!("{}, the last at {}", cell(&body["deliveries"]), cell(&body["last_delivery_at"])),
+    };
+    let id =
+        if body["id_signed"] == Value::Bool(false) { "does not cover the event id" } else { "covers the event id" };
+    card([
+        ("type", cell(&body["type"])),
+        ("outcome", cell(&body["outcome"])),
+        ("tenant", cell(&body["tenant"])),
+        ("job", cell(&body["job"])),
+        ("provider's ref", cell(&body["provider_job_ref"])),
+        ("wallet", cell(&body["wallet"])),
+        ("sequence", cell(&body["sequence"])),
+        ("first sent", cell(&body["first_sent_at"])),
+        ("received", cell(&body["received_at"])),
+        ("deliveries", deliveries),
+        ("attempt", cell(&body["attempt"])),
+        ("signature", format!("by {}, {id}", cell(&body["key_id"]))),
+        ("content", cell(&body["payload_hash"])),
+        ("reason", cell(&body["reason"])),
+        ("note", cell(&body["note"])),
+    ])
+}
+
+/// One operation's row: its effect, or else why there is none.
+fn operation(row: &Value) -> [String; 5] {
+    let name = match row["item"].as_str() {
+        None | Some("-") => cell(&row["operation"]),
+        Some(item) => format!("{} of {}", cell(&row["operation"]), plain(item)),
+    };
+    let effect = match (&row["effect"], &row["class"]) {
+        (Value::Null, Value::Null) => "-".to_owned(),
+        (Value::Null, class) => match cell(&row["note"]) {
+            note if note == "-" => format!("none: {}", cell(class)),
+            note => format!("none: {}: {note}", cell(class)),
+        },
+        (effect, _) => cell(effect),
+    };
+    [name, cell(&row["state"]), effect, cell(&row["attempts"]), cell(&row["next"])]
+}
+
+/// What happens next, in one sentence.
+fn closing(body: &Value, operations: &[Value], conflicts: &[Value]) -> String {
+    let open = |state: &str| {
+        let names = operations.iter().filter(|row| row["state"] == state).map(|row| cell(&row["operation"]));
+        names.collect::<Vec<_>>().join(" and ")
+    };
+    let waiting = conflicts.iter().filter(|conflict| !conflict["in_review_since"].is_null()).count();
+    match body["status"].as_str().unwrap_or_default() {
+        "ignored" => "Nothing more happens: the profile has no operation for this type of event.".to_owned(),
+        "quarantined" => {
+            "Nothing happens by itself: the event was recorded and not processed, and a person should look at the reason.".to_owned()
+        }
+        "needs-review" => {
+            format!("A person decides on {}; a redelivery by the provider also tries it again.", open("needs-review"))
+        }
+        "retrying" => format!("The system tries {} again by itself; nobody has to do anything.", open("retrying")),
+        "billing-pending" => "The job is decided, and its money is on the way; nobody has to do anything.".to_owned(),
+        "processing" => format!("{} is on its way; nobody has to do anything.", open("processing")),
+        _ if waiting == 1 => {
+            "Every operation is final; one delivery with other content had no effect and waits for a person.".to_owned()
+        }
+        _ if waiting > 1 => {
+            format!("Every operation is final; {waiting} deliveries with other content had no effect and wait for a person.")
+        }
+        _ => "Nothing more happens: every operation is final.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn event(status: &str, operations: Value, conflicts: Value) -> Value {
+        json!({
+            "event": "acme/msg_1", "type": "job.completed", "received_at": "2026-11-29T12:00:01Z",
+            "first_sent_at": "2026-11-29T12:00:00Z", "attempt": 1, "payload_hash": "v1:ab", "id_signed": true,
+            "key_id": "ACME_WEBHOOK_SECRET", "reason": null, "note": "", "tenant": "t1", "job": "j1",
+            "provider_job_ref": "p-1", "wallet": null, "outcome": "success", "sequence": 3, "status": status,
+            "deliveries": 2, "last_delivery_at": "2026-11-29T12:05:00Z", "operations": operations, "conflicts": conflicts
+        })
+    }
+
+    #[test]
+    fn a_page_reads_from_top_to_bottom() {
+        let operations = json!([
+            {"operation": "complete-job", "consumer": "job", "item": "-", "state": "done",
+             "effect": "transition 1 (success)", "next": "", "class": null, "note": null, "attempts": null},
+            {"operation": "settle-usage", "consumer": "billing", "item": "-", "state": "needs-review", "effect": null,
+             "next": "a person decides", "class": "overage", "note": "6.00 USD, the hold is 5.00", "attempts": 1}
+        ]);
+        let by_hand = "\
+Event acme/msg_1: needs-review
+  type            job.completed
+  outcome         success
+  tenant          t1
+  job             j1
+  provider's ref  p-1
+  sequence        3
+  first sent      2026-11-29T12:00:00Z
+  received        2026-11-29T12:00:01Z
+  deliveries      2, the last at 2026-11-29T12:05:00Z
+  attempt         1
+  signature       by ACME_WEBHOOK_SECRET, covers the event id
+  content         v1:ab
+
+Operations
+┌──────────────┬──────────────┬───────────────────────────────────────────┬──────────┬──────────────────┐
+│ operation    ┆ state        ┆ effect                                    ┆ attempts ┆ what next        │
+╞══════════════╪══════════════╪═══════════════════════════════════════════╪══════════╪══════════════════╡
+│ complete-job ┆ done         ┆ transition 1 (success)                    ┆ -        ┆ -                │
+│ settle-usage ┆ needs-review ┆ none: overage: 6.00 USD, the hold is 5.00 ┆ 1        ┆ a person decides │
+└──────────────┴──────────────┴───────────────────────────────────────────┴──────────┴──────────────────┘
+
+A person decides on settle-usage; a redelivery by the provider also tries it again.
+";
+        assert_eq!(page(&event("needs-review", operations, json!([]))), by_hand);
+    }
+
+    #[test]
+    fn a_conflict_is_shown_and_outlives_a_completed_event() {
+        let done =
+            json!([{"operation": "complete-job", "item": "-", "state": "done", "effect": "transition 1 (success)"}]);
+        let conflict = json!([{
+            "payload_hash": "v1:cd", "received_at": "2026-11-29T12:06:00Z", "effect": "none",
+            "in_review_since": "2026-11-29T12:06:00Z"
+        }]);
+        let shown = page(&event("completed", done.clone(), conflict));
+        assert!(shown.contains("│ 2026-11-29T12:06:00Z ┆ v1:cd   ┆ none   ┆ 2026-11-29T12:06:00Z │"), "{shown}");
+        assert!(shown.ends_with(
+            "\nEvery operation is final; one delivery with other content had no effect and waits for a person.\n"
+        ));
+        assert!(
+            page(&event("completed", done, json!([]))).ends_with("Nothing more happens: every operation is final.\n")
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! `job submit` and `job show`.
+
+use std::process::ExitCode;
+
+use domain::submit::SubmitJob;
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::args::{JobShowArgs, JobSubmitArgs};
+use crate::error::CliError;
+use crate::output::{self, amount, card, cell, plain, table};
+use crate::wallet::first_time;
+
+/// Submits a job with its hold.
+pub fn submit(args: JobSubmitArgs) -> Result<ExitCode, CliError> {
+    let body = SubmitJob {
+        provider: args.provider,
+        provider_job_ref: args.provider_job_ref,
+        model: args.model,
+        wallet: args.wallet,
+        hold: args.hold,
+        request_id: args.request_id,
+        metadata: args.metadata.into_iter().collect(),
+    };
+    let answer = Api::new(&args.common.server.url)?.control(
+        "PUT",
+        &["tenants", &args.tenant, "jobs", &args.job],
+        Some(&body),
+    )?;
+    output::answer(&answer, args.common.format.json, |answer| {
+        let again = "the job was submitted before with this content; no second hold was placed";
+        format!("{}\n{}", submission(&answer.body), first_time(answer, "job submitted, hold placed", again))
+    })
+}
+
+/// Shows a job.
+pub fn show(args: JobShowArgs) -> Result<ExitCode, CliError> {
+    let answer = Api::new(&args.common.server.url)?.get(&["tenants", &args.tenant, "jobs", &args.job])?;
+    output::answer(&answer, args.common.format.json, |answer| page(&answer.body))
+}
+
+fn submission(body: &Value) -> String {
+    let header = ["tenant", "job", "provider", "ref", "model", "wallet", "hold", "expires"];
+    let names = ["tenant", "job", "provider", "provider_job_ref", "model", "wallet"].map(|name| cell(&body[name]));
+    let [tenant, job, provider, reference, model, wallet] = names;
+    table(header, [[tenant, job, provider, reference, model, wallet, hold(body), cell(&body["expires_at"])]])
+}
+
+fn hold(body: &Value) -> String {
+    format!("{} {}", amount(&body["hold"]), cell(&body["currency"]))
+}
+
+/// Everything about one job.
+fn page(body: &Value) -> String {
+    let mut page =
+        format!("Job {} of tenant {}: {}\n", cell(&body["job"]), cell(&body["tenant"]), cell(&body["status"]));
+    page += &card([
+        ("provider", cell(&body["provider"])),
+        ("provider's ref", cell(&body["provider_job_ref"])),
+        ("model", format!("{}, price {}", cell(&body["model"]), cell(&body["price_version"]))),
+        ("wallet", cell(&body["wallet"])),
+        ("hold", format!("{}, until {}", hold(body), cell(&body["expires_at"]))),
+        ("submitted", cell(&body["submitted_at"])),
+        ("request", cell(&body["request_id"])),
+        ("labels", labels(&body["metadata"])),
+        ("progress", progress(&body["progress"])),
+    ]);
+    page += &section("Outcome", ["version", "outcome", "usage", "by", "at"], &body["transitions"], |row| {
+        [cell(&row["version"]), cell(&row["outcome"]), labels(&row["usage"]), cell(&row["by"]), cell(&row["at"])]
+    });
+    let header = ["kind", "version", "captured", "released", "currency", "entry", "by", "at"];
+    page += &section("Money", header, &body["settlements"], |row| {
+        let [kind, version, currency] = ["kind", "version", "currency"].map(|name| cell(&row[name]));
+        let [entry, by, at] = ["sequence", "by", "at"].map(|name| cell(&row[name]));
+        [kind, version, amount(&row["captured"]), amount(&row["released"]), currency, entry, by, at]
+    });
+    page
+}
+
+/// A table under a title; nothing for an empty list.
+fn section<const N: usize>(
+    title: &str, header: [&str; N], rows: &Value, row: impl Fn(&Value) -> [String; N],
+) -> String {
+    match rows.as_array() {
+        Some(rows) if !rows.is_empty() => format!("\n{title}\n{}\n", table(header, rows.iter().map(row))),
+        _ => format!("\n{title}: none yet\n"),
+    }
+}
+
+/// `name=value` pairs of an object; `-` for an empty or absent one.
+fn labels(object: &Value) -> String {
+    match object.as_object() {
+        Some(pairs) if !pairs.is_empty() => {
+            let pair = |(name, value): (&String, &Value)| format!("{}={}", plain(name), cell(value));
+            pairs.iter().map(pair).collect::<Vec<_>>().join(", ")
+        }
+        Some(_) => "-".to_owned(),
+        None => cell(object),
+    }
+}
+
+fn progress(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        known => format!("{} {} by {}", cell(&known["type"]), cell(&known["sequence"]), cell(&known["by"])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn job() -> Value {
+        json!({
+            "tenant": "t1", "job": "j1", "provider": "acme", "provider_job_ref": "p-1", "wallet": "w1", "hold": "5.000000",
+            "currency": "USD", "model": "small-1", "price_version": "v1", "expires_at": "2026-12-04T12:00:00Z",
+            "status": "submitted", "submitted_at": "2026-11-29T12:00:00Z", "request_id": null,
+            "metadata": {"team": "a"}, "progress": null, "transitions": [], "settlements": []
+        })
+    }
+
+    #[test]
+    fn an_open_job_says_that_nothing_was_decided() {
+        let by_hand = "\
+Job j1 of tenant t1: submitted
+  provider        acme
+  provider's ref  p-1
+  model           small-1, price v1
+  wallet          w1
+  hold            5.00 USD, until 2026-12-04T12:00:00Z
+  submitted       2026-11-29T12:00:00Z
+  labels          team=a
+
+Outcome: none yet
+
+Money: none yet
+";
+        assert_eq!(page(&job()), by_hand);
+    }
+
+    #[test]
+    fn a_settled_job_shows_its_capture() {
+        let mut body = job();
+        body["settlements"] = json!([{
+            "kind": "capture", "version": 1, "captured": "0.008700", "released": "4.991300", "currency": "USD",
+            "by": "acme/msg_1", "at": "2026-11-29T12:00:01Z", "sequence": 2
+        }]);
+        let by_hand = "
+Money
+┌─────────┬─────────┬──────────┬──────────┬──────────┬───────┬────────────┬──────────────────────┐
+│ kind    ┆ version ┆ captured ┆ released ┆ currency ┆ entry ┆ by         ┆ at                   │
+╞═════════╪═════════╪══════════╪══════════╪══════════╪═══════╪════════════╪══════════════════════╡
+│ capture ┆ 1       ┆ 0.0087   ┆ 4.9913   ┆ USD      ┆ 2     ┆ acme/msg_1 ┆ 2026-11-29T12:00:01Z │
+└─────────┴─────────┴──────────┴──────────┴──────────┴───────┴────────────┴──────────────────────┘
+";
+        let page = page(&body);
+        assert!(page.ends_with(by_hand), "{page}");
+    }
+}

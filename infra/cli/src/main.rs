@@ -1,0 +1,51 @@
+//! `hookledger`: the program that runs, tries and explains the system.
+//!
+//! Each verb is one module. Exit codes: 0 done, 1 found something wrong or refused by the server, 2 misuse.
+
+mod api;
+mod args;
+mod dev;
+mod drill;
+mod error;
+mod explain;
+mod job;
+mod output;
+mod secrets;
+mod send;
+mod sign;
+mod verify;
+mod volley;
+mod wallet;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use args::{Cli, JobVerb, Verb, WalletVerb};
+use clap::Parser;
+use error::CliError;
+
+fn main() -> ExitCode {
+    match run(Cli::parse().verb) {
+        Ok(code) => code,
+        Err(error) => {
+            // Nothing is left to tell it to when stderr is closed too.
+            let _ = writeln!(std::io::stderr(), "hookledger: {error}");
+            error.exit_code()
+        }
+    }
+}
+
+fn run(verb: Verb) -> Result<ExitCode, CliError> {
+    match verb {
+        Verb::Dev(args) => dev::run(&args),
+        Verb::Drill(args) => drill::run(&args),
+        Verb::Send(args) => send::run(args),
+        Verb::Verify(args) => verify::run(args),
+        Verb::Explain(args) => explain::run(args),
+        Verb::Wallet(WalletVerb::Create(args)) => wallet::create(args),
+        Verb::Wallet(WalletVerb::Fund(args)) => wallet::fund(args),
+        Verb::Wallet(WalletVerb::Show(args)) => wallet::show(args),
+        Verb::Job(JobVerb::Submit(args)) => job::submit(args),
+        Verb::Job(JobVerb::Show(args)) => job::show(args),
+    }
+}
