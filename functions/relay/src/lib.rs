@@ -6,14 +6,13 @@
 //! every write is conditional and every send has its generation's deduplication id.
 
 use domain::decide::{NoEffect, exhausted};
-use domain::envelope::Envelope;
 use domain::event::EventRef;
 use domain::keys::shard_of;
 use domain::limits::{BUCKET_MS, RELAY_GRACE_MS, SHARDS};
 use domain::operation::{Change, Class, OperationKey, OperationRecord, OperationState};
-use domain::receipt::Conflict;
 use futures_util::future::join_all;
 use runtime::App;
+use runtime::consumer::review_unreadable;
 use runtime::dispatch::message;
 use serde::Serialize;
 use store::StoreError;
@@ -129,15 +128,7 @@ async fn examine(app: &App, event: &EventRef) -> Result<usize, StoreError> {
 
 /// A receipt that cannot be read gets an open review under its key and is passed.
 async fn pass_unreadable(app: &App, event: &EventRef) -> Result<usize, StoreError> {
-    let now_ms = app.clock.now_ms();
-    let review = Conflict {
-        payload_hash: "unreadable".to_owned(),
-        arrival_ms: now_ms,
-        envelope: Envelope::default(),
-        review_since_ms: Some(now_ms),
-    };
-    tracing::error!(%event, "receipt cannot be read; review opened");
-    app.store.put_conflict(event, &review).await.map(|()| 0)
+    review_unreadable(app, event).await.map(|()| 0)
 }
 
 async fn send_due(app: &App, shard: u32, report: &mut Report) -> Result<(), StoreError> {

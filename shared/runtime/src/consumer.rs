@@ -8,17 +8,22 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 
 use domain::decide::{Ask, NoEffect};
-use domain::event::By;
+use domain::envelope::Envelope;
+use domain::event::{By, EventRef};
 use domain::limits::DEFER_FIRST_AT_RECEIVE;
 use domain::message::Message;
 use domain::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState};
-use domain::receipt::Receipt;
+use domain::receipt::{Conflict, Receipt};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use store::{EventRecords, OperationPut, StoreError};
 
 use crate::App;
 use crate::sqs::{BatchResponse, ItemFailure, SqsEvent, SqsRecord};
+
+/// Added to the exponent of a wait that was not an own try: the first ceiling is 80 s, so that messages
+/// deferred in one batch come due in different runs of the relay.
+const SPREAD: u32 = 3;
 
 /// One operation to carry out.
 #[derive(Debug)]
@@ -191,13 +196,18 @@ async fn without_records(app: &App, message: &Message, error: StoreError) -> Fat
 /// Defers without having read the record: absent first, else behind what stands.
 async fn defer_unread(app: &App, message: &Message, class: Class, note: String, own_try: bool) -> Fate {
     let tries = u32::from(own_try);
-    let wait = |generation: u32, attempts: u32| Change {
-        state: OperationState::Wait,
-        class,
-        note: note.clone(),
-        due_ms: Some(app.clock.now_ms() + app.policy.backoff_ms(attempts, app.random.next_u64())),
-        generation,
-        attempts,
+    let wait = |generation: u32, attempts: u32| {
+        // What killed the process may be this message or one before it in its batch. Deferred together,
+        // they must not be sent together for ever: their waits spread, and more with each generation.
+        let exponent = if own_try { attempts } else { attempts.saturating_add(generation + SPREAD) };
+        Change {
+            state: OperationState::Wait,
+            class,
+            note: note.clone(),
+            due_ms: Some(app.clock.now_ms() + app.policy.backoff_ms(exponent, app.random.next_u64())),
+            generation,
+            attempts,
+        }
     };
     let first = wait(message.generation + 1, tries);
     let record = OperationRecord::next(message.key.clone(), None, first, app.clock.now_ms(), app.random.token());
@@ -212,10 +222,7 @@ async fn defer_unread(app: &App, message: &Message, class: Class, note: String, 
             let change = wait(stands.generation + 1, stands.attempts + tries);
             write(app, &message.key, Some(&stands), change).await
         }
-        Err(error) => {
-            tracing::warn!(event = %message.key.event, operation = %message.key.name, %error, "deferral not written; the message stays");
-            Fate::Failed
-        }
+        Err(error) => unwritten(app, &message.key, &error).await,
     }
 }
 
@@ -261,9 +268,32 @@ async fn write(app: &App, key: &OperationKey, old: Option<&OperationRecord>, cha
     let record = OperationRecord::next(key.clone(), old, change, app.clock.now_ms(), app.random.token());
     match app.store.put_operation(&record).await {
         Ok(_) => Fate::Consumed,
-        Err(error) => {
-            tracing::warn!(event = %key.event, operation = %key.name, %error, "record not written; the message stays");
-            Fate::Failed
-        }
+        Err(error) => unwritten(app, key, &error).await,
     }
+}
+
+/// No record could be written. Where the one that stands is damaged, no later try will do better: the
+/// event gets a review beside it, and nobody behind the message waits.
+async fn unwritten(app: &App, key: &OperationKey, error: &StoreError) -> Fate {
+    if matches!(error, StoreError::Corrupt { .. }) && review_unreadable(app, &key.event).await.is_ok() {
+        return Fate::Consumed;
+    }
+    tracing::warn!(event = %key.event, operation = %key.name, %error, "record not written; the message stays");
+    Fate::Failed
+}
+
+/// Opens the review of an event whose stored records cannot be read; again and again it stays one.
+///
+/// # Errors
+/// [`StoreError`] when the review cannot be written.
+pub async fn review_unreadable(app: &App, event: &EventRef) -> Result<(), StoreError> {
+    let now_ms = app.clock.now_ms();
+    let review = Conflict {
+        payload_hash: "unreadable".to_owned(),
+        arrival_ms: now_ms,
+        envelope: Envelope::default(),
+        review_since_ms: Some(now_ms),
+    };
+    tracing::error!(%event, "stored records cannot be read; review opened");
+    app.store.put_conflict(event, &review).await
 }
