@@ -4,9 +4,10 @@
 //! taken reference 409, funds short 402.
 
 use domain::ids::{JobId, TenantId};
-use domain::job::{Job, JobRecords, Transition};
-use domain::ledger::{Entry, JobLedger};
+use domain::job::{Extension, Job, JobRecords, Transition};
+use domain::ledger::{Entry, EntryKind, JobLedger};
 use domain::limits::DECIDE_AGAIN_LIMIT;
+use domain::money::Micros;
 use domain::status::job_status;
 use domain::submit::{SubmitJob, hold_delta};
 use runtime::App;
@@ -103,6 +104,7 @@ async fn submitted_before(
     };
     match app.store.attach_ref(stands, reference).await.map_err(unavailable)? {
         Attached::Ours => Ok(GatewayResponse::json(200, &submission_json(stands))),
+        Attached::Other => Err(Problem::conflict("this job has another provider_job_ref: it is attached once")),
         Attached::Taken => Err(Problem::conflict("this provider_job_ref already names another job")),
     }
 }
@@ -121,20 +123,31 @@ pub(crate) fn timestamp(ms: i64) -> String {
 }
 
 pub(crate) async fn show(app: &App, tenant: &str, job: &str) -> Result<GatewayResponse, Problem> {
-    let (tenant, job): (TenantId, JobId) = (id(tenant)?, id(job)?);
-    let records = app.store.load_job(&tenant, &job).await.map_err(unavailable)?;
+    shown(app, &id(tenant)?, &id(job)?, 200).await
+}
+
+/// The job with everything that became of it, under a status code.
+pub(crate) async fn shown(app: &App, tenant: &TenantId, job: &JobId, status: u16) -> Result<GatewayResponse, Problem> {
+    let records = app.store.load_job(tenant, job).await.map_err(unavailable)?;
     let records = records.ok_or_else(|| Problem::not_found(format!("job {:?} was never submitted", job.as_str())))?;
-    let ledger = app.store.load_ledger(&tenant, &job).await.map_err(unavailable)?;
-    let progress = app.store.get_progress(&tenant, &job).await.map_err(unavailable)?;
+    let ledger = app.store.load_ledger(tenant, job).await.map_err(unavailable)?;
+    let progress = app.store.get_progress(tenant, job).await.map_err(unavailable)?;
     let mut shown = submission_json(&records.job);
     shown["status"] = json!(job_status(&records, &ledger));
     shown["submitted_at"] = json!(timestamp(records.job.created_ms));
+    shown["expires_at"] = json!(timestamp(records.expires_ms()));
     shown["request_id"] = json!(records.job.request_id);
     shown["metadata"] = json!(records.job.metadata);
     shown["progress"] = json!(progress.map(|p| json!({"sequence": p.sequence, "type": p.event_type, "by": p.by})));
+    shown["extensions"] = extensions_json(&records);
     shown["transitions"] = transitions_json(&records);
     shown["settlements"] = settlements_json(&ledger);
-    Ok(GatewayResponse::json(200, &shown))
+    Ok(GatewayResponse::json(status, &shown))
+}
+
+fn extensions_json(records: &JobRecords) -> Value {
+    let one = |e: &Extension| json!({"reference": e.reference, "amount": e.amount, "by": e.by, "at": timestamp(e.created_ms)});
+    records.extensions.iter().map(one).collect()
 }
 
 fn transitions_json(records: &JobRecords) -> Value {
@@ -142,13 +155,18 @@ fn transitions_json(records: &JobRecords) -> Value {
     records.transitions.iter().map(one).collect()
 }
 
+/// What an entry adds to what the job costs; a reversal takes nothing from it.
+fn captured(entry: &Entry) -> Micros {
+    if entry.kind == EntryKind::Reverse { Micros::ZERO } else { entry.amount }
+}
+
 fn settlements_json(ledger: &JobLedger) -> Value {
     let one = |e: &Entry| {
         json!({
-            "kind": e.kind, "version": e.version, "captured": e.amount, "released": e.released,
-            "uncharged": e.uncharged, "currency": e.currency, "price_version": e.price_version,
+            "kind": e.kind, "version": e.version, "amount": e.amount, "captured": captured(e), "released": e.released,
+            "reference": e.reference, "reason": e.reason, "uncharged": e.uncharged, "currency": e.currency, "price_version": e.price_version,
             "by": e.by, "at": timestamp(e.created_ms), "sequence": e.link.as_ref().map(|l| l.sequence),
         })
     };
-    ledger.close.iter().chain(&ledger.late).map(one).collect()
+    ledger.close.iter().chain(&ledger.late).chain(&ledger.adjusts).chain(&ledger.reverses).map(one).collect()
 }

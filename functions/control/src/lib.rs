@@ -1,8 +1,10 @@
 //! The control API: what operators and our own services ask for. IAM authorises; the actor is the
 //! caller's identity from the request context.
 
+mod actions;
 mod events;
 mod jobs;
+mod statements;
 mod wallets;
 
 use std::future::Future;
@@ -18,7 +20,9 @@ use store::StoreError;
 
 /// Handles one request.
 pub async fn handle(app: &App, event: &GatewayEvent) -> GatewayResponse {
-    let parts = event.path_parts();
+    let Some(parts) = event.path_parts() else {
+        return Problem::bad_request("the path is not UTF-8 once it is decoded").response();
+    };
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let routed: Pin<Box<dyn Future<Output = _> + Send + '_>> = Box::pin(route(app, event, &parts));
     let response = routed.await.unwrap_or_else(|problem: Problem| problem.response());
@@ -30,7 +34,6 @@ pub async fn handle(app: &App, event: &GatewayEvent) -> GatewayResponse {
 }
 
 async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<GatewayResponse, Problem> {
-    utf8_path(event, parts)?;
     let method = event.request_context.http.method.as_str();
     match (method, parts) {
         ("PUT", ["control", "tenants", tenant, "wallets", wallet]) => wallets::create(app, event, tenant, wallet).await,
@@ -38,23 +41,26 @@ async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<Gatewa
         ("POST", ["control", "tenants", tenant, "wallets", wallet, "fund"]) => {
             wallets::fund(app, event, tenant, wallet).await
         }
+        ("GET", ["control", "tenants", tenant, "wallets", wallet, "statement"]) => {
+            statements::statement(app, event, tenant, wallet).await
+        }
+        ("GET", ["control", "tenants", tenant, "wallets", wallet, "holds"]) => {
+            statements::holds(app, event, tenant, wallet).await
+        }
+        ("GET", ["control", "export"]) => statements::export(app, event).await,
         ("PUT", ["control", "tenants", tenant, "jobs", job]) => jobs::submit(app, event, tenant, job).await,
         ("GET", ["control", "tenants", tenant, "jobs", job]) => jobs::show(app, tenant, job).await,
+        ("POST", ["control", "tenants", tenant, "jobs", job, action]) => match actions::Kind::parse(action) {
+            Some(kind) => actions::act(app, event, tenant, job, kind).await,
+            None => Err(Problem::not_found(format!(
+                "a job can be cancelled, extended, adjusted or reversed, not {action:?}"
+            ))),
+        },
         ("GET", ["control", "events", provider, id @ ..]) if !id.is_empty() => {
             events::show(app, provider, &id.join("/")).await
         }
         _ => Err(Problem::not_found(format!("no such call: {method} {}", event.raw_path))),
     }
-}
-
-/// Refuses a path with bytes that are no UTF-8: each was decoded as U+FFFD, so that two ids would become one. A U+FFFD
-/// that the caller wrote stays an id like any other.
-fn utf8_path(event: &GatewayEvent, parts: &[&str]) -> Result<(), Problem> {
-    const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
-    let raw = &event.raw_path;
-    let written = raw.to_ascii_uppercase().matches("%EF%BF%BD").count() + raw.matches(REPLACEMENT).count();
-    let decoded: usize = parts.iter().map(|part| part.matches(REPLACEMENT).count()).sum();
-    if decoded == written { Ok(()) } else { Err(Problem::bad_request("the path is not UTF-8 once it is decoded")) }
 }
 
 /// Reads a JSON body; the error names the field, the line and the column, never the content.
@@ -107,6 +113,6 @@ fn unavailable(error: StoreError) -> Problem {
     if error.is_transient() {
         return Problem::unavailable();
     }
-    let detail = "the operator's log has the reason; nothing was taken";
+    let detail = "the operator's log has the reason";
     Problem::new(500, "internal", "The request cannot be carried out", detail)
 }

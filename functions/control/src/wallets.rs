@@ -1,16 +1,17 @@
 //! Wallets: create, fund, show. A reference is the idempotency key: the first time 201, again 200.
 
+use domain::decide::fund::Funding;
 use domain::ids::{TenantId, WalletId};
-use domain::ledger::{Balance, Entry};
+use domain::ledger::{Balance, Entry, EntryKind};
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::money::Micros;
-use domain::submit::{CreateWallet, Fund, fund_entry};
+use domain::submit::{CreateWallet, Fund};
 use runtime::App;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::problem::Problem;
 use runtime::retry::Again;
 use serde_json::{Value, json};
-use store::{Funded, WalletCreated};
+use store::{Commit, WalletCreated};
 
 use crate::{body, id, refused, unavailable};
 
@@ -18,11 +19,11 @@ fn wallet_json(tenant: &TenantId, wallet: &WalletId, balance: &Balance) -> Value
     json!({
         "tenant": tenant, "wallet": wallet, "currency": balance.currency,
         "available": balance.available, "held": balance.held, "credit_limit": balance.credit_limit,
-        "sequence": balance.sequence,
+        "sequence": balance.sequence, "head": balance.head, "rev": balance.rev,
     })
 }
 
-fn unknown_wallet(wallet: &WalletId) -> Problem {
+pub(crate) fn unknown_wallet(wallet: &WalletId) -> Problem {
     Problem::not_found(format!(
         "wallet {:?} does not exist: create it with PUT .../wallets/{{wallet}}",
         wallet.as_str()
@@ -64,8 +65,8 @@ fn funding_json(entry: &Entry) -> Value {
     })
 }
 
-fn funded_before(entry: &Entry, amount: Micros) -> Result<GatewayResponse, Problem> {
-    if entry.amount == amount {
+fn funded_before(entry: &Entry, amount: Micros, kind: EntryKind) -> Result<GatewayResponse, Problem> {
+    if entry.amount == amount && entry.kind == kind {
         return Ok(GatewayResponse::json(200, &funding_json(entry)));
     }
     let detail = format!("this reference funded {} {}: use another reference", entry.amount, entry.currency);
@@ -78,25 +79,35 @@ pub(crate) async fn fund(
     app: &App, event: &GatewayEvent, tenant: &str, wallet: &str,
 ) -> Result<GatewayResponse, Problem> {
     let (tenant, wallet): (TenantId, WalletId) = (id(tenant)?, id(wallet)?);
-    let (amount, reference) = body::<Fund>(event)?.check().map_err(refused)?;
+    let request = body::<Fund>(event)?;
+    let (amount, reference) = request.check().map_err(refused)?;
+    let kind = if request.opening_balance { EntryKind::OpeningBalance } else { EntryKind::Fund };
     let by = event.actor();
     let mut again = Again::new(app);
-    for round in 0..DECIDE_AGAIN_LIMIT {
+    let mut answer_lost = false;
+    for _ in 0..DECIDE_AGAIN_LIMIT {
         let balance = app.store.get_balance(&tenant, &wallet).await.map_err(unavailable)?;
         let balance = balance.ok_or_else(|| unknown_wallet(&wallet))?;
         if let Some(entry) = app.store.get_funding(&tenant, &wallet, &reference).await.map_err(unavailable)? {
             // Our own commit whose answer was lost is found here in a later round.
-            let answer = funded_before(&entry, amount)?;
-            let ours = round > 0 && entry.by == by;
+            let answer = funded_before(&entry, amount, kind)?;
+            let ours = answer_lost && entry.by == by;
             return Ok(if ours { GatewayResponse { status_code: 201, ..answer } } else { answer });
         }
-        let now_ms = app.clock.now_ms();
-        let (entry, delta) =
-            fund_entry(&tenant, &wallet, amount, &reference, &by, &balance, now_ms).map_err(refused)?;
-        match app.store.commit_funding(&reference, &entry, &delta).await {
-            Ok(Funded::Committed) => return Ok(GatewayResponse::json(201, &funding_json(&entry))),
-            Ok(Funded::Again) => app.pause().await,
-            Err(error) => again.after(error).await.map_err(unavailable)?,
+        if kind == EntryKind::OpeningBalance && balance.sequence > 0 {
+            let detail = "the wallet has entries: an opening balance comes before every other one";
+            return Err(Problem::new(409, "not-possible", "The wallet does not allow this now", detail));
+        }
+        let request = Funding { kind, amount, reference: &reference };
+        let posting = request.post(&tenant, &wallet, by.clone(), &balance, app.clock.now_ms());
+        let posting = posting.map_err(|error| Problem::invalid(format!("amount: {error}")))?;
+        match app.store.commit(&posting).await {
+            Ok(Commit::Committed) => return Ok(GatewayResponse::json(201, &funding_json(&posting.entry))),
+            Ok(Commit::ConditionFailed(_) | Commit::Conflict) => app.pause().await,
+            Err(error) => {
+                again.after(error).await.map_err(unavailable)?;
+                answer_lost = true;
+            }
         }
     }
     Err(Problem::unavailable())

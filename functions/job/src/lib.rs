@@ -28,7 +28,7 @@ impl Operate for JobConsumer {
             let tried = match work.key.name {
                 OperationName::CompleteJob => complete_once(app, work).await,
                 OperationName::RecordProgress => progress_once(app, work).await,
-                OperationName::SettleUsage => {
+                _ => {
                     let note = "this operation belongs to another consumer".to_owned();
                     return Ok(NoEffect::Review(Class::Unreadable, note));
                 }
@@ -36,6 +36,7 @@ impl Operate for JobConsumer {
             match tried {
                 Ok(Some(verdict)) => return Ok(verdict),
                 Ok(None) => {}
+                Err(_) if domain::planted::on("any-error-taken-for-done") => return Ok(NoEffect::Done), // PLANTED
                 Err(error) => again.after(error).await?,
             }
         }

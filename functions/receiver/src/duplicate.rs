@@ -20,7 +20,8 @@ pub(crate) async fn answer(
     app: &App, profile: &Profile, stored: &Receipt, delivered: &Receipt,
 ) -> Result<GatewayResponse, Problem> {
     let Some(event) = &stored.event else { return Err(Problem::unavailable()) };
-    if stored.payload_hash != delivered.payload_hash {
+    let same = domain::planted::on("other-content-taken-for-a-duplicate"); // PLANTED
+    if !stored.says_the_same(delivered) && !same {
         let conflict = Conflict {
             payload_hash: delivered.payload_hash.clone(),
             arrival_ms: delivered.arrival_ms,

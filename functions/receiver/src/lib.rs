@@ -106,7 +106,7 @@ impl Receiver {
 
     /// The profile and its verifier, by the last part of the path.
     fn endpoint(&self, event: &GatewayEvent) -> Result<(&Profile, &Verifier), Problem> {
-        let parts = event.path_parts();
+        let parts = event.path_parts().unwrap_or_default();
         let slug = match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["webhooks", slug] => slug.to_owned(),
             _ => return Err(Problem::not_found("webhooks are taken at POST /webhooks/{provider}")),
@@ -135,7 +135,10 @@ impl Receiver {
             }
             None => Ok(None),
         };
-        if let Some(job) = found.map_err(|error| unavailable(&error))? {
+        if let Some(job) = found.map_err(|error| unavailable(&error))?
+            && !domain::planted::on("mismatch-stored-as-planned")
+        // PLANTED
+        {
             intake.resolve(profile, &job);
         }
         Ok(intake)
@@ -164,6 +167,7 @@ impl Receiver {
         match self.app.store.put_receipt(&event, &receipt).await {
             Ok(ReceiptPut::Stored) => {}
             Ok(ReceiptPut::Exists(stored)) => return duplicate::answer(&self.app, profile, &stored, &receipt).await,
+            Err(_) if domain::planted::on("ack-before-the-put") => {} // PLANTED
             Err(error) => return Err(unavailable(&error)),
         }
         let operations = receipt.operations();

@@ -5,24 +5,29 @@
 //! not final has a due time or is a person's, whatever SQS remembers. Overlapping runs are harmless:
 //! every write is conditional and every send has its generation's deduplication id.
 
+mod expiry;
+
 use domain::decide::{NoEffect, exhausted};
 use domain::event::EventRef;
 use domain::keys::shard_of;
 use domain::limits::{BUCKET_MS, RELAY_GRACE_MS, SHARDS};
 use domain::operation::{Change, Class, OperationKey, OperationRecord, OperationState};
+use domain::status::Effects;
 use futures_util::future::join_all;
 use runtime::App;
 use runtime::consumer::review_unreadable;
 use runtime::dispatch::message;
 use serde::Serialize;
-use store::StoreError;
+use store::{Cursor, StoreError};
 
 /// How far back the first run looks, before a cursor exists: one day.
 pub const FIRST_LOOK_BACK_MS: i64 = 24 * 3_600_000;
 /// Due operations of one shard in one run; what is left is next minute's.
 const DUE_PER_SHARD: usize = 500;
 /// Operations handled side by side.
-const SIDE_BY_SIDE: usize = 10;
+const SIDE_BY_SIDE: usize = 25;
+/// After this the sweeps of a run begin no further bucket: the function's timeout is 50 s.
+const TIME_BUDGET_MS: i64 = 35_000;
 /// Empty buckets after which the cursor is saved all the same.
 const SAVE_EVERY: i64 = 60;
 
@@ -37,6 +42,18 @@ pub struct Report {
     pub sent: usize,
     /// Operations given to a person.
     pub reviews: usize,
+    /// Holds closed by their expiry.
+    pub expired: usize,
+}
+
+impl Report {
+    fn add(&mut self, part: Self) {
+        self.examined += part.examined;
+        self.found += part.found;
+        self.sent += part.sent;
+        self.reviews += part.reviews;
+        self.expired += part.expired;
+    }
 }
 
 /// One run over all shards.
@@ -46,13 +63,11 @@ pub struct Report {
 pub async fn run(app: &App) -> Result<Report, StoreError> {
     let mut report = Report::default();
     let mut failed = None;
-    for shard in 0..SHARDS {
-        // A shard that fails does not hold up the others, and due operations do not wait for receipts.
-        for result in [sweep_receipts(app, shard, &mut report).await, send_due(app, shard, &mut report).await] {
-            if let Err(error) = result {
-                tracing::error!(shard, %error, "relay shard failed");
-                failed.get_or_insert(error);
-            }
+    for (shard, part, errors) in join_all((0..SHARDS).map(|shard| run_shard(app, shard))).await {
+        report.add(part);
+        for error in errors {
+            tracing::error!(shard, %error, "relay shard failed");
+            failed.get_or_insert(error);
         }
     }
     tracing::info!(
@@ -60,19 +75,42 @@ pub async fn run(app: &App) -> Result<Report, StoreError> {
         found = report.found,
         sent = report.sent,
         reviews = report.reviews,
+        expired = report.expired,
         "relay"
     );
     failed.map_or(Ok(report), Err)
 }
 
-async fn sweep_receipts(app: &App, shard: u32, report: &mut Report) -> Result<(), StoreError> {
+/// One shard: what is due first, then expired holds, then receipts, so that a backlog of receipts keeps
+/// nobody waiting. A part that fails does not hold up the others.
+async fn run_shard(app: &App, shard: u32) -> (u32, Report, Vec<StoreError>) {
+    let mut report = Report::default();
+    let stop_ms = app.clock.now_ms() + TIME_BUDGET_MS;
+    let mut results = vec![
+        send_due(app, shard, &mut report).await,
+        expiry::sweep(app, shard, stop_ms, &mut report).await,
+        sweep_receipts(app, shard, stop_ms, &mut report).await,
+    ];
+    if report.found > 0 {
+        results.push(send_due(app, shard, &mut report).await); // what was just found need not wait for the next run
+    }
+    (shard, report, results.into_iter().filter_map(Result::err).collect())
+}
+
+async fn sweep_receipts(app: &App, shard: u32, stop_ms: i64, report: &mut Report) -> Result<(), StoreError> {
     let now_ms = app.clock.now_ms();
     let first = (now_ms - FIRST_LOOK_BACK_MS).div_euclid(BUCKET_MS);
     let end = (now_ms - RELAY_GRACE_MS).div_euclid(BUCKET_MS); // the first minute that is too young
-    let saved = app.store.relay_cursor(shard).await?;
+    let saved = app.store.cursor(Cursor::Receipts, shard).await?;
     let mut unsaved = 0;
     for minute in saved.unwrap_or(first)..end {
+        if app.clock.now_ms() > stop_ms {
+            return Ok(()); // the next run goes on from the cursor
+        }
         let events = app.store.receipts_in(minute, shard).await?;
+        if domain::planted::on("cursor-advanced-before-the-writes") {
+            app.store.advance_cursor(Cursor::Receipts, shard, minute + 1).await?; // PLANTED
+        }
         unsaved += 1;
         for chunk in events.chunks(SIDE_BY_SIDE) {
             for found in join_all(chunk.iter().map(|event| examine(app, event))).await {
@@ -81,7 +119,7 @@ async fn sweep_receipts(app: &App, shard: u32, report: &mut Report) -> Result<()
         }
         report.examined += events.len();
         if minute + 1 == end || !events.is_empty() || unsaved >= SAVE_EVERY {
-            app.store.advance_relay_cursor(shard, minute + 1).await?;
+            app.store.advance_cursor(Cursor::Receipts, shard, minute + 1).await?;
             unsaved = 0;
         }
     }
@@ -101,10 +139,15 @@ async fn examine(app: &App, event: &EventRef) -> Result<usize, StoreError> {
     let names: Vec<_> = receipt.plan.iter().map(|p| p.name).collect();
     let missing: Vec<OperationKey> =
         receipt.operations().into_iter().filter(|key| records.operation(key).is_none()).collect();
-    if missing.is_empty() {
-        return Ok(0);
+    if missing.is_empty() || domain::planted::on("plan-dropped-when-a-send-fails") {
+        return Ok(0); // PLANTED
     }
-    let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await?;
+    let effects = match app.store.load_effects(&event.provider, &receipt.envelope, &names).await {
+        Ok(effects) => effects,
+        // One damaged job must not stop its shard: the consumer will tell a person what it cannot read.
+        Err(StoreError::Corrupt { .. }) => Effects::default(),
+        Err(error) => return Err(error),
+    };
     let mut found = 0;
     for key in missing {
         if effects.effect(key.name, &key.by(), receipt.envelope.sequence, None).is_some() {
@@ -117,6 +160,7 @@ async fn examine(app: &App, event: &EventRef) -> Result<usize, StoreError> {
             note: "no effect two minutes after receipt".to_owned(),
             due_ms: Some(now_ms),
             generation: 1,
+            resend: false,
             attempts: 0,
         };
         let record = OperationRecord::next(key, None, change, now_ms, app.random.token());
@@ -154,13 +198,30 @@ enum Sent {
     Nothing,
 }
 
+/// A due operation whose event cannot be read becomes a person's, so that it does not stay due for ever.
+async fn give_up_unreadable(app: &App, key: &OperationKey) -> Result<Sent, StoreError> {
+    pass_unreadable(app, &key.event).await?;
+    let Some(record) = app.store.get_operation(key).await? else { return Ok(Sent::Nothing) };
+    let change = Change {
+        state: OperationState::Review,
+        class: Class::Unreadable,
+        note: "the event's receipt cannot be read".to_owned(),
+        due_ms: None,
+        generation: record.generation,
+        resend: true,
+        attempts: record.attempts,
+    };
+    let next = OperationRecord::next(key.clone(), Some(&record), change, app.clock.now_ms(), app.random.token());
+    app.store.put_operation(&next).await.map(|_| Sent::Review)
+}
+
 /// Sends one due operation with its next generation, then pushes it on with it. Dying between the
 /// two is harmless: the next run sends the same generation, which SQS takes as the same message.
 async fn send_one(app: &App, key: &OperationKey) -> Result<Sent, StoreError> {
     let records = match app.store.load_event(&key.event).await {
         Ok(Some(records)) => records,
         Ok(None) => return Ok(Sent::Nothing),
-        Err(StoreError::Corrupt { .. }) => return pass_unreadable(app, &key.event).await.map(|_| Sent::Nothing),
+        Err(StoreError::Corrupt { .. }) => return give_up_unreadable(app, key).await,
         Err(error) => return Err(error),
     };
     let now_ms = app.clock.now_ms();
@@ -185,7 +246,7 @@ async fn send_one(app: &App, key: &OperationKey) -> Result<Sent, StoreError> {
     } else {
         (record.generation, Some(now_ms + app.policy.backoff_ms(2, app.random.next_u64())))
     };
-    let change = Change { state, class, note, due_ms, generation, attempts: record.attempts };
+    let change = Change { state, class, note, due_ms, generation, resend: true, attempts: record.attempts };
     let next = OperationRecord::next(key.clone(), Some(record), change, now_ms, app.random.token());
     app.store.put_operation(&next).await?;
     Ok(match state {

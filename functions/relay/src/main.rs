@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use runtime::lambda::{Error, app, serve};
-use runtime::settings::{BILLING_QUEUE_URL, EVENTS_TABLE, JOB_QUEUE_URL, JOBS_TABLE, LEDGER_TABLE};
+use runtime::settings::{BALANCES_TABLE, BILLING_QUEUE_URL, EVENTS_TABLE, JOB_QUEUE_URL, JOBS_TABLE, LEDGER_TABLE};
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let needed = [EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, JOB_QUEUE_URL, BILLING_QUEUE_URL];
+    let needed = [EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, BALANCES_TABLE, JOB_QUEUE_URL, BILLING_QUEUE_URL];
     let app = Arc::new(app(&needed).await?);
     serve(move |_schedule: serde_json::Value| {
         let app = app.clone();

@@ -11,10 +11,10 @@ use crate::event::{EventId, EventRef};
 use crate::ids::{IdError, ItemId, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
 use crate::job::{Job, JobRef, Outcome};
 use crate::json::{self, JsonError, Value};
-use crate::money::Currency;
+use crate::money::{Currency, Micros, MoneyError};
 use crate::operation::OperationName;
 use crate::price::{Usage, usage_from_json};
-use crate::profile::{IdSource, Profile, Source, TimeUnit};
+use crate::profile::{EventRule, Fields, IdSource, OnlyIf, Profile, Source, TimeUnit};
 use crate::receipt::{EmptyPlan, Planned};
 
 /// The business fields of an event: what operations need, and nothing else of the payload.
@@ -44,12 +44,28 @@ pub struct Envelope {
     /// What was used.
     #[serde(rename = "us", default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Why the event's usage cannot be read. It keeps the money from moving, not the job from completing.
+    #[serde(rename = "up", default, skip_serializing_if = "String::is_empty")]
+    pub usage_problem: String,
     /// How the run ended, by the profile's reading of the event type.
     #[serde(rename = "oc", default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// The provider's own key for a correction, payment or refund.
     #[serde(rename = "rn", default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
+    /// An amount of money that the event speaks of, in micros.
+    #[serde(rename = "am", default, skip_serializing_if = "Option::is_none")]
+    pub amount: Option<i64>,
+}
+
+impl Envelope {
+    /// True when both say the same of job, usage, amount and outcome; the wallet may have been looked up
+    /// for one of them only.
+    pub fn same_content(&self, other: &Self) -> bool {
+        let told =
+            |e: &Self| (e.provider_ref.clone(), e.usage.clone(), e.amount, e.outcome, e.reference.clone(), e.sequence);
+        told(self) == told(other)
+    }
 }
 
 /// What one authentic delivery says.
@@ -120,7 +136,7 @@ pub fn read(profile: &Profile, headers: &Headers, body: &[u8], verified: &Verifi
 fn fill(
     intake: &mut Intake, profile: &Profile, headers: &Headers, value: &Value<'_>, verified: &Verified,
 ) -> Result<(), Refusal> {
-    intake.payload_hash = json::payload_hash(value, &profile.hash_ignore);
+    intake.payload_hash = format!("{}{}", profile.hash_rule(), json::payload_hash(value, &profile.hash_ignore));
     intake.event.id = event_id(profile, headers, value, verified)?;
     intake.attempt = profile.attempt.as_ref().and_then(|s| text_at(s, headers, value)).and_then(|t| t.parse().ok());
     intake.first_sent_ms = profile.first_sent.as_ref().and_then(|f| time_at(&f.at, f.unit, headers, value));
@@ -130,7 +146,12 @@ fn fill(
     let Some(rule) = profile.events.get(&event_type) else {
         return Err(Refusal(EmptyPlan::UnknownType, "the profile does not act on this event type".to_owned()));
     };
-    intake.envelope = fields(profile, headers, value)?;
+    for (only, reason) in only_ifs(profile, rule) {
+        if scalar_at(&only.at, headers, value).as_deref() != Some(only.is.as_str()) {
+            return Err(Refusal(reason, format!("only events with {} = {:?} lead to anything here", only.at, only.is)));
+        }
+    }
+    intake.envelope = fields(profile, &rule.fields, headers, value)?;
     intake.envelope.outcome = rule.outcome;
     if let Some(tenant) = intake.envelope.tenant.as_ref().filter(|t| !profile.serves(t)) {
         return Err(Refusal(
@@ -147,12 +168,36 @@ fn fill(
     Ok(())
 }
 
+/// What the endpoint and the event type ask of an event, each with the reason of an empty plan.
+fn only_ifs<'a>(profile: &'a Profile, rule: &'a EventRule) -> impl Iterator<Item = (&'a OnlyIf, EmptyPlan)> {
+    let endpoint = profile.only_if.iter().map(|only| (only, EmptyPlan::OtherEndpoint));
+    endpoint.chain(rule.only_if.iter().map(|only| (only, EmptyPlan::NotYetFinal)))
+}
+
 /// The field that an operation needs and the event lacks. Usage is not among them: a success without
 /// usage is not zero, and a person or a fetch decides (see `decide::settle`).
 fn missing_field(name: OperationName, envelope: &Envelope) -> Option<&'static str> {
-    let named = envelope.provider_ref.is_some() || (envelope.tenant.is_some() && envelope.job.is_some());
+    let job = envelope.provider_ref.is_some() || (envelope.tenant.is_some() && envelope.job.is_some());
+    let wallet = envelope.tenant.is_some() && envelope.wallet.is_some();
     match name {
-        _ if !named => Some("ref (or tenant and job)"),
+        _ if name.needs_job() && !job => Some("ref (or tenant and job)"),
+        _ if !name.needs_job() && !wallet => Some("tenant and wallet"),
+        OperationName::AdjustUsage if envelope.sequence.is_none() => Some("sequence"),
+        OperationName::AdjustUsage if envelope.usage.is_none() && envelope.usage_problem.is_empty() => Some("usage"),
+        OperationName::AdjustUsage
+        | OperationName::ExtendHold
+        | OperationName::FundWallet
+        | OperationName::ReverseFunding
+            if envelope.reference.is_none() =>
+        {
+            Some("reference")
+        }
+        OperationName::ExtendHold | OperationName::FundWallet | OperationName::ReverseFunding
+            if envelope.amount.is_none_or(|amount| amount <= 0) =>
+        {
+            Some("amount (more than zero)")
+        }
+        OperationName::FundWallet | OperationName::ReverseFunding if envelope.currency.is_none() => Some("currency"),
         OperationName::RecordProgress if envelope.sequence.is_none() => Some("sequence"),
         OperationName::CompleteJob | OperationName::SettleUsage if envelope.outcome.is_none() => Some("outcome"),
         _ => None,
@@ -198,7 +243,7 @@ fn event_id(profile: &Profile, headers: &Headers, value: &Value<'_>, verified: &
     }
 }
 
-fn fields(profile: &Profile, headers: &Headers, value: &Value<'_>) -> Result<Envelope, Refusal> {
+fn fields(profile: &Profile, names: &Fields, headers: &Headers, value: &Value<'_>) -> Result<Envelope, Refusal> {
     fn id<T: std::str::FromStr<Err = IdError>>(text: Option<String>) -> Result<Option<T>, Refusal> {
         let refuse = |e: IdError| Refusal(EmptyPlan::MissingField, e.to_string());
         text.map(|t| t.parse().map_err(refuse)).transpose()
@@ -220,9 +265,17 @@ fn fields(profile: &Profile, headers: &Headers, value: &Value<'_>) -> Result<Env
         },
         other => Ok(other.and_then(|s| text_at(s, headers, value))),
     };
-    let names = &profile.fields;
     let currency = id_at(&names.currency)?.map(|code| Currency::parse(&code.to_ascii_uppercase())).transpose();
+    let currency = currency.map_err(|e| Refusal(EmptyPlan::MissingField, e.to_string()))?;
+    let amount = match (&names.amount, &names.minor_amount) {
+        (Some(source), _) => at(&Some(source.clone())).map(|text| Micros::parse(&text).map(Micros::get)),
+        (None, Some(source)) => {
+            at(&Some(source.clone())).map(|text| minor_to_micros(&text, currency, &profile.minor_digits))
+        }
+        (None, None) => None,
+    };
     let usage = names.usage.as_ref().and_then(|p| value.pointer(p)).filter(|v| !matches!(v, Value::Null));
+    let usage = usage.map(usage_from_json);
     Ok(Envelope {
         tenant: id(id_at(&names.tenant)?)?,
         job: id(id_at(&names.job)?)?,
@@ -230,11 +283,36 @@ fn fields(profile: &Profile, headers: &Headers, value: &Value<'_>) -> Result<Env
         model: id(id_at(&names.model)?)?,
         wallet: id(id_at(&names.wallet)?)?,
         reference: id(id_at(&names.reference)?)?,
-        currency: currency.map_err(|e| Refusal(EmptyPlan::MissingField, e.to_string()))?,
+        currency,
+        amount: amount.transpose().map_err(|e| Refusal(EmptyPlan::MissingField, format!("amount: {e}")))?,
         sequence: at(&names.sequence).and_then(|text| text.parse().ok()),
-        usage: usage.map(usage_from_json).transpose().map_err(|e| Refusal(EmptyPlan::MissingField, e.to_string()))?,
+        usage: usage.clone().and_then(Result::ok),
+        usage_problem: usage.and_then(Result::err).map(|e| e.to_string()).unwrap_or_default(),
         outcome: None,
     })
+}
+
+/// A provider's minor units (cents) in micros: by the provider's own exponent where its profile names
+/// one, else by the currency's ISO 4217 exponent (LED-01).
+fn minor_to_micros(
+    text: &str, currency: Option<Currency>, own: &std::collections::BTreeMap<String, u32>,
+) -> Result<i64, MoneyError> {
+    let currency = currency.ok_or_else(|| MoneyError::UnknownCurrency(String::new()))?;
+    let digits = own.get(currency.code()).copied().unwrap_or_else(|| currency.minor_digits());
+    let minor: i64 = text.parse().map_err(|_| MoneyError::NotDecimal(text.chars().take(40).collect()))?;
+    let scale = 6_u32.checked_sub(digits).and_then(|zeros| 10_i64.checked_pow(zeros)).ok_or(MoneyError::TooLarge)?;
+    minor.checked_mul(scale).ok_or(MoneyError::TooLarge).and_then(Micros::new).map(Micros::get)
+}
+
+/// The text of a scalar, booleans included.
+fn scalar_at(source: &Source, headers: &Headers, value: &Value<'_>) -> Option<String> {
+    match source {
+        Source::Body(pointer) => match value.pointer(pointer)? {
+            Value::Bool(flag) => Some(flag.to_string()),
+            _ => text_at(source, headers, value),
+        },
+        Source::Header(_) => text_at(source, headers, value),
+    }
 }
 
 /// The text at a source: a string as it is, a plain integer by its digits.
@@ -261,7 +339,7 @@ fn time_at(source: &Source, unit: TimeUnit, headers: &Headers, value: &Value<'_>
 impl Intake {
     /// The one look-up that the receiver makes: by reference where the event has one.
     pub fn lookup(&self) -> Option<Lookup> {
-        if self.empty.is_some() {
+        if !self.plan.iter().any(|planned| planned.name.needs_job()) {
             return None;
         }
         match (&self.envelope.provider_ref, &self.envelope.tenant, &self.envelope.job) {

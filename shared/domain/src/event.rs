@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{IdError, ItemId, Provider, check};
+use crate::ids::{IdError, ItemId, Provider, Reference, check};
 use crate::json::{Number, Value};
 
 /// A provider's event id in its text form.
@@ -50,8 +50,9 @@ impl EventId {
         if !number.is_plain_integer() {
             return Err(EventIdError::NotAPlainInteger);
         }
-        check("event id", number.text())?;
-        Ok(Self(format!("num#{}", number.text())))
+        let tagged = format!("num#{}", number.text());
+        check("event id", &tagged)?;
+        Ok(Self(tagged))
     }
 
     /// An id from a JSON member.
@@ -143,7 +144,21 @@ pub struct By {
     pub item: ItemId,
 }
 
+/// The slug under which operators' and callers' requests appear beside the providers' events.
+pub const CONTROL_PROVIDER: &str = "control";
+
 impl By {
+    /// An operator's or caller's request, by its kind and reference. The reference is the caller's, so
+    /// its hash names it: it fits whatever its length.
+    ///
+    /// # Errors
+    /// [`IdError`] never in practice: the parts are short.
+    pub fn control(kind: &str, reference: &Reference) -> Result<Self, IdError> {
+        let hash = crate::operation::hex_sha256(reference.as_str());
+        let id = EventId::text(&format!("{kind}.{}", &hash[..32]))?;
+        Ok(Self::event(EventRef { provider: Provider::new(CONTROL_PROVIDER)?, id }))
+    }
+
     /// The only item of an event.
     pub fn event(event: EventRef) -> Self {
         Self { event, item: ItemId::only() }

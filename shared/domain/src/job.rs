@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::By;
 use crate::ids::{JobId, ModelId, Provider, ProviderRef, TenantId, WalletId};
-use crate::money::{Currency, Micros, as_number};
+use crate::money::{Currency, Micros, MoneyError, as_number};
 use crate::price::{Snapshot, Usage};
 
 /// What happens when the charge is above the hold.
@@ -22,7 +22,6 @@ pub enum Overage {
 
 /// The terms pinned at submission; a later change of the profile never reaches an open job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Policies {
     /// A charge above the hold.
     #[serde(default, rename = "overage")]
@@ -33,6 +32,9 @@ pub struct Policies {
     /// A failure may be followed by a success.
     #[serde(default, rename = "provisional_failure")]
     pub provisional_failure: bool,
+    /// The hold may be extended while the job runs.
+    #[serde(default, rename = "extendable")]
+    pub extendable: bool,
 }
 
 /// A job as submitted; immutable.
@@ -146,6 +148,29 @@ pub struct Transition {
     pub created_ms: i64,
 }
 
+/// A later, larger and longer hold (`h·n`), under its own reference; immutable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extension {
+    /// 1, 2, ...
+    #[serde(rename = "vn")]
+    pub number: u32,
+    /// The key of the request that asked for it.
+    #[serde(rename = "rn")]
+    pub reference: String,
+    /// What was reserved on top.
+    #[serde(rename = "hd", with = "as_number")]
+    pub amount: Micros,
+    /// The new expiry, Unix milliseconds.
+    #[serde(rename = "ex")]
+    pub expires_ms: i64,
+    /// Who asked.
+    #[serde(rename = "by")]
+    pub by: String,
+    /// When it was written, Unix milliseconds.
+    #[serde(rename = "cr")]
+    pub created_ms: i64,
+}
+
 /// How far a job is; the one mutable item of a job, guarded by its sequence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -168,6 +193,28 @@ pub struct Progress {
 pub struct JobRecords {
     /// The submission.
     pub job: Job,
+    /// In order of number.
+    pub extensions: Vec<Extension>,
     /// In order of version.
     pub transitions: Vec<Transition>,
+}
+
+impl JobRecords {
+    /// The whole hold, extensions included.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] when the sum leaves the limits.
+    pub fn hold(&self) -> Result<Micros, MoneyError> {
+        self.extensions.iter().try_fold(self.job.hold, |sum, extension| sum.plus(extension.amount))
+    }
+
+    /// When the hold expires, extensions included, Unix milliseconds.
+    pub fn expires_ms(&self) -> i64 {
+        self.extensions.iter().map(|extension| extension.expires_ms).fold(self.job.expires_ms, i64::max)
+    }
+
+    /// The number that the next extension would have.
+    pub fn next_extension(&self) -> u32 {
+        self.extensions.last().map_or(1, |extension| extension.number + 1)
+    }
 }

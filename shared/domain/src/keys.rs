@@ -11,6 +11,8 @@ pub const RECEIPT: &str = "r";
 pub const DELIVERIES: &str = "d";
 /// Sort key of a job's immutable record.
 pub const JOB: &str = "j";
+/// Sort key of the provider's reference that was attached to a job after its submission.
+pub const ATTACHED: &str = "f";
 /// Sort key of a provider reference.
 pub const REF: &str = "r";
 /// Sort key of a job's progress.
@@ -63,6 +65,60 @@ pub fn transition_sk(version: u32) -> String {
 /// Sort key of a late capture for a transition's version.
 pub fn late_capture_sk(version: u32) -> String {
     format!("l|{version:06}")
+}
+
+/// Sort key of an extension of a hold; fixed width, so that numbers sort.
+pub fn extension_sk(number: u32) -> String {
+    format!("h|{number:06}")
+}
+
+/// Sort key of a correction of a job's charge.
+pub fn adjust_sk(reference: &Reference) -> String {
+    format!("a|{}", escape(reference.as_str()))
+}
+
+/// Sort key of a reversal of a job's charge.
+pub fn reverse_sk(reference: &Reference) -> String {
+    format!("v|{}", escape(reference.as_str()))
+}
+
+/// Sort key of a reversal of a funding, by the payment and what was refunded of it in all.
+pub fn funding_reversal_sk(reference: &Reference, refunded_in_all_micros: i64) -> String {
+    format!("v|{}|{refunded_in_all_micros:020}", escape(reference.as_str()))
+}
+
+/// Sort key of the place that the next correction or reversal of a job takes.
+pub fn slot_sk(number: usize) -> String {
+    format!("n|{number:06}")
+}
+
+/// Sort key of the place that the next reversal of a funding takes.
+pub fn funding_slot_sk(reference: &Reference, number: usize) -> String {
+    format!("n|{}|{number:06}", escape(reference.as_str()))
+}
+
+/// Partition of a control request: what was asked, by whom and why; append-only.
+pub fn request_pk(kind: &str, tenant: &TenantId, subject: &str, reference: &Reference) -> String {
+    format!("Q|{kind}|{}|{}|{}", escape(tenant.as_str()), escape(subject), escape(reference.as_str()))
+}
+
+/// Sort key of a control request.
+pub const REQUEST: &str = "q";
+
+/// The job of a partition key, for keys read from an index.
+pub fn job_of_pk(pk: &str) -> Option<(TenantId, JobId)> {
+    let (tenant, job) = pk.strip_prefix("J|")?.split_once('|')?;
+    Some((TenantId::new(unescape(tenant)).ok()?, JobId::new(unescape(job)).ok()?))
+}
+
+/// What every job key of a tenant begins with.
+pub fn tenant_jobs_prefix(tenant: &TenantId) -> String {
+    format!("J|{}|", escape(tenant.as_str()))
+}
+
+/// Partition of the sweep's cursor over one shard of expiry buckets.
+pub fn expiry_cursor_pk(shard: u32) -> String {
+    format!("C|expiry|{shard}")
 }
 
 /// Partition of a job's progress, apart from the immutable records.

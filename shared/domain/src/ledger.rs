@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::By;
 use crate::ids::{JobId, TenantId, WalletId};
+use crate::job::Job;
+use crate::keys;
 use crate::money::{Currency, Micros, MoneyError, as_number};
 use crate::operation::hex_sha256;
 use crate::price::Usage;
@@ -20,8 +22,12 @@ pub enum Account {
     Wallet,
     /// What was earned.
     Revenue,
-    /// Where fundings come from.
+    /// Where fundings come from, and where their reversals go.
     ExternalFunding,
+    /// What a postpaid tenant owes.
+    Receivable,
+    /// What is lost or gained when an amount is turned into a payment provider's minor unit.
+    Rounding,
 }
 
 /// One line of an entry; the lines of an entry sum to zero.
@@ -41,12 +47,48 @@ pub struct Line {
 pub enum EntryKind {
     /// Money came in.
     Fund,
+    /// Money that a wallet brought along from another system.
+    OpeningBalance,
+    /// A funding, or part of it, went back to where it came from.
+    FundingReversal,
     /// The hold was closed: part captured, the rest released.
     Capture,
     /// The hold was closed: all released.
     Release,
+    /// The hold was closed by its expiry: all released.
+    Expire,
     /// A charge after the hold was closed, from the available balance.
     LateCapture,
+    /// A correction of what was captured, up or down, under its own key.
+    Adjust,
+    /// Captured money went back to the wallet, under its own key.
+    Reverse,
+}
+
+impl EntryKind {
+    /// The stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fund => "fund",
+            Self::OpeningBalance => "opening-balance",
+            Self::FundingReversal => "funding-reversal",
+            Self::Capture => "capture",
+            Self::Release => "release",
+            Self::Expire => "expire",
+            Self::LateCapture => "late-capture",
+            Self::Adjust => "adjust",
+            Self::Reverse => "reverse",
+        }
+    }
+
+    /// What the entry does to the wallet, by its amount: money in, or a charge out.
+    pub fn wallet_sign(self) -> i64 {
+        match self {
+            Self::Fund | Self::OpeningBalance | Self::Reverse => 1,
+            Self::FundingReversal | Self::Capture | Self::LateCapture | Self::Adjust => -1,
+            Self::Release | Self::Expire => 0,
+        }
+    }
 }
 
 /// The chain fields of an entry that moves the wallet's money.
@@ -84,7 +126,14 @@ pub struct Entry {
     /// The caller's key of a funding.
     #[serde(rename = "rn", default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// What moved: captured, funded.
+    /// The order signal of a correction.
+    #[serde(rename = "sq", default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<i64>,
+    /// Why, where a person or a caller asked.
+    #[serde(rename = "rs", default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What moved, with its sign as seen by the charge: captured, funded, reversed; a correction down
+    /// is negative.
     #[serde(rename = "am", with = "as_number")]
     pub amount: Micros,
     /// What the close gave back to the available balance.
@@ -122,6 +171,46 @@ fn is_zero(amount: &Micros) -> bool {
 }
 
 impl Entry {
+    /// An entry of a job's settlement, with nothing moved yet.
+    pub fn of_job(kind: EntryKind, job: &Job, by: String, now_ms: i64) -> Self {
+        let entry = Self::of_wallet(kind, &job.tenant, &job.wallet, job.currency(), by, now_ms);
+        Self { job: Some(job.job.clone()), ..entry }
+    }
+
+    /// An entry of a wallet, with nothing moved yet.
+    pub fn of_wallet(
+        kind: EntryKind, tenant: &TenantId, wallet: &WalletId, currency: Currency, by: String, now_ms: i64,
+    ) -> Self {
+        Self {
+            kind,
+            tenant: tenant.clone(),
+            wallet: wallet.clone(),
+            job: None,
+            version: None,
+            reference: None,
+            order: None,
+            reason: String::new(),
+            amount: Micros::ZERO,
+            released: Micros::ZERO,
+            uncharged: Micros::ZERO,
+            currency,
+            lines: Vec::new(),
+            usage: None,
+            price_version: None,
+            by,
+            created_ms: now_ms,
+            link: None,
+        }
+    }
+
+    /// The partition of the ledger table that holds it: the job's, or the wallet's where no job is concerned.
+    pub fn partition(&self) -> String {
+        match &self.job {
+            Some(job) => keys::job_pk(&self.tenant, job),
+            None => keys::wallet_pk(&self.tenant, &self.wallet),
+        }
+    }
+
     /// Hash of what the entry says, apart from its place in the chain.
     pub fn content_hash(&self) -> String {
         let content = Self { link: None, ..self.clone() };
@@ -149,8 +238,11 @@ pub fn chain_hash(sequence: u64, previous: &str, content_hash: &str) -> String {
     hex_sha256(&format!("1|{sequence}|{previous}|{content_hash}"))
 }
 
-/// Two lines that move an amount out of the wallet into another account.
+/// Two lines that move an amount out of the wallet into another account; none for nothing.
 pub fn lines_out(amount: Micros, to: Account) -> Vec<Line> {
+    if amount == Micros::ZERO {
+        return Vec::new();
+    }
     vec![Line { account: Account::Wallet, amount: amount.negated() }, Line { account: to, amount }]
 }
 
@@ -190,6 +282,22 @@ impl Balance {
         Self { available, held, currency, credit_limit, sequence: 0, head: String::new(), rev: 1, created_ms: now_ms }
     }
 
+    /// The balance after a delta, for deciding several settlements of one wallet in a row.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] when an amount leaves the limits.
+    pub fn after(&self, delta: &BalanceDelta) -> Result<Self, MoneyError> {
+        let mut next = self.clone();
+        next.available = self.available.plus(delta.available)?;
+        next.held = self.held.plus(delta.held)?;
+        next.rev += 1;
+        if let Some(advance) = &delta.advance {
+            next.sequence = advance.to;
+            next.head.clone_from(&advance.head);
+        }
+        Ok(next)
+    }
+
     /// The least available balance that covers `need` within the credit limit.
     ///
     /// # Errors
@@ -213,7 +321,7 @@ pub struct BalanceDelta {
     pub held: Micros,
     /// Taken from available under a funds condition; zero when nothing is.
     pub need: Micros,
-    /// For entries: the sequence that was read, and the new head.
+    /// For entries: the sequence that was read, the new one and its head.
     pub advance: Option<Advance>,
     /// Must still hold: the currency and the credit limit that were read.
     pub currency: Currency,
@@ -226,8 +334,35 @@ pub struct BalanceDelta {
 pub struct Advance {
     /// The sequence that was read and must still stand.
     pub from: u64,
-    /// The hash of the new entry.
+    /// The sequence after it.
+    pub to: u64,
+    /// The hash of the last new entry.
     pub head: String,
+}
+
+impl BalanceDelta {
+    /// Several deltas of one wallet, decided one after the other, as one. Each debit's funds
+    /// condition is restated against the balance before the first.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] when an amount leaves the limits.
+    pub fn merged(deltas: &[&Self]) -> Result<Option<Self>, MoneyError> {
+        let Some(first) = deltas.first() else { return Ok(None) };
+        let mut all =
+            Self { available: Micros::ZERO, held: Micros::ZERO, need: Micros::ZERO, advance: None, ..(*first).clone() };
+        for delta in deltas {
+            if delta.need > Micros::ZERO {
+                all.need = all.need.max(delta.need.minus(all.available)?);
+            }
+            all.available = all.available.plus(delta.available)?;
+            all.held = all.held.plus(delta.held)?;
+            all.advance = match (all.advance, &delta.advance) {
+                (Some(before), Some(next)) => Some(Advance { from: before.from, ..next.clone() }),
+                (before, next) => before.or_else(|| next.clone()),
+            };
+        }
+        Ok(Some(all))
+    }
 }
 
 /// What is in the ledger for one job.
@@ -237,19 +372,60 @@ pub struct JobLedger {
     pub close: Option<Entry>,
     /// Late captures by version.
     pub late: Vec<Entry>,
+    /// Corrections by reference.
+    pub adjusts: Vec<Entry>,
+    /// Reversals by reference.
+    pub reverses: Vec<Entry>,
 }
 
 impl JobLedger {
-    /// What this event has settled, if it has.
+    /// What this event has settled, if it has: a close or a late capture.
     pub fn own(&self, by: &By) -> Option<&Entry> {
         self.close.iter().chain(&self.late).find(|entry| entry.is_by(by))
     }
 
-    /// The sum of all captures.
+    /// A correction by its reference.
+    pub fn adjust(&self, reference: &str) -> Option<&Entry> {
+        self.adjusts.iter().find(|entry| entry.reference.as_deref() == Some(reference))
+    }
+
+    /// True when something was captured, were it nothing at all: then a correction can build on it.
+    pub fn has_capture(&self) -> bool {
+        self.close.iter().any(|close| close.kind == EntryKind::Capture) || !self.late.is_empty()
+    }
+
+    /// The captures and every correction: what the job costs now, before reversals.
     ///
     /// # Errors
     /// [`MoneyError::TooLarge`] when the sum leaves the limits.
     pub fn captured(&self) -> Result<Micros, MoneyError> {
-        self.close.iter().chain(&self.late).try_fold(Micros::ZERO, |sum, entry| sum.plus(entry.amount))
+        sum(self.close.iter().chain(&self.late).chain(&self.adjusts))
     }
+
+    /// The captures and the corrections that the provider's usage led to; a person's own adjustments
+    /// are left out, so that a later correction does not undo them.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] when the sum leaves the limits.
+    pub fn captured_by_usage(&self) -> Result<Micros, MoneyError> {
+        let corrections = self.adjusts.iter().filter(|entry| entry.usage.is_some());
+        sum(self.close.iter().chain(&self.late).chain(corrections))
+    }
+
+    /// The number that the next correction or reversal has.
+    pub fn next_change(&self) -> usize {
+        self.adjusts.len() + self.reverses.len() + 1
+    }
+
+    /// The sum of all reversals.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] when the sum leaves the limits.
+    pub fn reversed(&self) -> Result<Micros, MoneyError> {
+        sum(self.reverses.iter())
+    }
+}
+
+fn sum<'a>(mut entries: impl Iterator<Item = &'a Entry>) -> Result<Micros, MoneyError> {
+    entries.try_fold(Micros::ZERO, |total, entry| total.plus(entry.amount))
 }

@@ -4,6 +4,7 @@
 //! functions in `functions/` read records through `store`, call one of the `decide` functions here,
 //! and write what it answers. So every rule of money and order can be tested without a database.
 
+pub mod audit;
 pub mod decide;
 pub mod envelope;
 pub mod event;
@@ -16,6 +17,7 @@ pub mod limits;
 pub mod message;
 pub mod money;
 pub mod operation;
+pub mod planted;
 pub mod price;
 pub mod profile;
 pub mod receipt;

@@ -12,6 +12,9 @@ pub const DECIDE_AGAIN_LIMIT: u32 = 10;
 pub const SHARDS: u32 = 4;
 /// Length of one receipt bucket.
 pub const BUCKET_MS: i64 = 60_000;
+/// Length of one bucket of expiring holds: a hold is given back at most this long, and one run of the
+/// relay, after its expiry.
+pub const EXPIRY_BUCKET_MS: i64 = 10 * 60_000;
 /// A bucket is examined when its end is this old, so that every receipt in it is written and indexed.
 pub const RELAY_GRACE_MS: i64 = 120_000;
 /// The largest difference assumed between two functions' clocks.

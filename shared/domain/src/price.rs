@@ -135,9 +135,8 @@ fn plain_decimal(canonical: &str) -> Option<String> {
     Some(format!("{sign}{whole}.{fraction}"))
 }
 
-/// What one unit costs.
+/// What one unit costs. Stored in jobs, so a field that a newer version adds is let pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Rate {
     /// Price in major units for `per` units.
     pub price: Price,
@@ -155,7 +154,6 @@ fn one() -> i64 {
 
 /// A price as pinned in a job: everything a settlement needs, for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Snapshot {
     /// The priced model.
     pub model: ModelId,
@@ -177,11 +175,23 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What this usage costs, rounded once, half-even, to micros.
+    /// What the usage of a success costs, rounded once, half-even, to micros; at least the minimum.
     ///
     /// # Errors
     /// [`UsageError`] when the usage is not chargeable as it stands.
     pub fn charge(&self, usage: &Usage) -> Result<Micros, UsageError> {
+        self.charged(usage, self.minimum)
+    }
+
+    /// What the usage of an unsuccessful run costs: the minimum is a success's.
+    ///
+    /// # Errors
+    /// [`UsageError`] when the usage is not chargeable as it stands.
+    pub fn charge_partial(&self, usage: &Usage) -> Result<Micros, UsageError> {
+        self.charged(usage, None)
+    }
+
+    fn charged(&self, usage: &Usage, minimum: Option<Micros>) -> Result<Micros, UsageError> {
         let mut total: i128 = 0;
         let mut priced = false;
         for (unit, quantity) in usage {
@@ -209,7 +219,7 @@ impl Snapshot {
         // 3 + 9 + 9 decimals are in `total`; six of them stay.
         let micros = round_half_even(total, 10_i128.pow(15));
         let charge = i64::try_from(micros).ok().and_then(|m| Micros::new(m).ok()).ok_or(UsageError::Overflow)?;
-        let charge = self.minimum.map_or(charge, |minimum| charge.max(minimum));
+        let charge = minimum.map_or(charge, |minimum| charge.max(minimum));
         match self.ceiling.filter(|ceiling| charge > *ceiling) {
             Some(ceiling) => Err(UsageError::AboveCeiling(format!("{ceiling} {}", self.currency))),
             None => Ok(charge),
@@ -248,16 +258,27 @@ struct RawPrice {
     model: ModelId,
     version: String,
     currency: Currency,
-    rates: BTreeMap<String, Rate>,
+    rates: BTreeMap<String, RawRate>,
     #[serde(default)]
     ignore: Vec<String>,
     minimum: Option<Micros>,
     ceiling: Option<Micros>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRate {
+    price: Price,
+    #[serde(default = "one")]
+    per: i64,
+    max: Option<Quantity>,
+}
+
 impl From<RawPrice> for PriceVersion {
     fn from(raw: RawPrice) -> Self {
         let RawPrice { effective, tenant, model, version, currency, rates, ignore, minimum, ceiling } = raw;
+        let rates =
+            rates.into_iter().map(|(unit, r)| (unit, Rate { price: r.price, per: r.per, max: r.max })).collect();
         Self { effective, tenant, snapshot: Snapshot { model, version, currency, rates, ignore, minimum, ceiling } }
     }
 }

@@ -21,6 +21,10 @@ pub enum EmptyPlan {
     MissingField,
     /// The profile does not serve this tenant.
     TenantNotAllowed,
+    /// A test-mode event on a live endpoint, or one of another account.
+    OtherEndpoint,
+    /// The event's own state says that it leads to nothing yet, such as an unpaid checkout.
+    NotYetFinal,
     /// A field contradicts the job that the event names.
     Mismatch,
 }
@@ -29,7 +33,7 @@ impl EmptyPlan {
     /// `ignored` for what the profile does not act on, `quarantined` for what a person should see.
     pub fn answer(self) -> &'static str {
         match self {
-            Self::UnknownType => "ignored",
+            Self::UnknownType | Self::OtherEndpoint | Self::NotYetFinal => "ignored",
             _ => "quarantined",
         }
     }
@@ -126,14 +130,25 @@ impl Receipt {
         self.plan.iter().map(key).collect()
     }
 
+    /// True when another delivery of this event says the same. Hashes that were made by different
+    /// rules cannot be compared; then the business fields decide.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let rule = |receipt: &'_ Self| receipt.payload_hash.split_once(':').map(|(rule, _)| rule.to_owned());
+        match rule(self) == rule(other) {
+            true => self.payload_hash == other.payload_hash,
+            false => self.event_type == other.event_type && self.envelope.same_content(&other.envelope),
+        }
+    }
+
     /// True when this event plans the operation.
     pub fn plans(&self, name: OperationName) -> bool {
         self.plan.iter().any(|p| p.name == name)
     }
 
-    /// From when the business expiry counts: first sent, else arrival.
+    /// From when the business expiry counts: first sent, else arrival. A time of sending after the
+    /// arrival is a wrong clock and does not lengthen an event's life.
     pub fn business_time_ms(&self) -> i64 {
-        self.first_sent_ms.unwrap_or(self.arrival_ms)
+        self.first_sent_ms.map_or(self.arrival_ms, |sent| sent.min(self.arrival_ms))
     }
 }
 

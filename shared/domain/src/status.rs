@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::event::By;
-use crate::job::{JobRecords, Progress};
-use crate::ledger::JobLedger;
+use crate::job::{JobRecords, Outcome, Progress};
+use crate::ledger::{Entry, JobLedger};
 use crate::operation::{OperationName, OperationRecord, OperationState};
 use crate::receipt::Receipt;
 
@@ -17,6 +17,16 @@ pub struct Effects {
     pub ledger: JobLedger,
     /// Its progress.
     pub progress: Option<Progress>,
+    /// The wallet's funding under the event's reference.
+    pub funding: Option<Entry>,
+    /// The reversals of that funding.
+    pub funding_reversals: Vec<Entry>,
+}
+
+/// An entry's effect in words.
+fn told(entry: &Entry) -> String {
+    let version = entry.version.map(|v| format!(" for version {v}")).unwrap_or_default();
+    format!("{} of {} {}{version}", entry.kind.as_str(), entry.amount, entry.currency)
 }
 
 impl Effects {
@@ -30,10 +40,14 @@ impl Effects {
                 let own = self.job.as_ref()?.transitions.iter().find(|t| t.by == *by)?;
                 Some(format!("transition {} ({:?})", own.version, own.outcome).to_lowercase())
             }
-            OperationName::SettleUsage => {
-                let own = self.ledger.own(by)?;
-                let version = own.version.unwrap_or_default();
-                Some(format!("{:?} of {} {} for version {version}", own.kind, own.amount, own.currency).to_lowercase())
+            OperationName::SettleUsage => self.ledger.own(by).map(told),
+            OperationName::AdjustUsage => self.ledger.adjusts.iter().find(|entry| entry.is_by(by)).map(told),
+            OperationName::FundWallet => self.funding.iter().find(|entry| entry.is_by(by)).map(told),
+            OperationName::ReverseFunding => self.funding_reversals.iter().find(|entry| entry.is_by(by)).map(told),
+            OperationName::ExtendHold => {
+                let by = by.to_string();
+                let own = self.job.as_ref()?.extensions.iter().find(|extension| extension.by == by)?;
+                Some(format!("hold extended by {}", own.amount))
             }
             OperationName::RecordProgress => {
                 let stored = self.progress.as_ref()?;
@@ -136,12 +150,16 @@ pub enum JobStatus {
     HoldClosed,
 }
 
-/// Derives a job's workflow state.
+/// Derives a job's workflow state. A close alone does not settle a success that came after it.
 pub fn job_status(records: &JobRecords, ledger: &JobLedger) -> JobStatus {
     match (records.transitions.last(), &ledger.close) {
         (None, None) => JobStatus::Submitted,
-        (Some(_), None) => JobStatus::BillingPending,
-        (Some(_), Some(_)) => JobStatus::BillingSettled,
         (None, Some(_)) => JobStatus::HoldClosed,
+        (Some(_), None) => JobStatus::BillingPending,
+        (Some(last), Some(close)) => {
+            let own = |entry: &Entry| entry.version == Some(last.version);
+            let settled = last.outcome != Outcome::Success || own(close) || ledger.late.iter().any(own);
+            if settled { JobStatus::BillingSettled } else { JobStatus::BillingPending }
+        }
     }
 }

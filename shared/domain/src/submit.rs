@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{IdError, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
 use crate::job::Job;
-use crate::ledger::{Account, Advance, Balance, BalanceDelta, Entry, EntryKind, lines_out};
+use crate::ledger::{Balance, BalanceDelta};
 use crate::money::{Currency, Micros, MoneyError};
 use crate::operation::hex_sha256;
 use crate::price::PriceBook;
@@ -16,6 +16,8 @@ use crate::profile::Profiles;
 pub const MAX_METADATA: usize = 10;
 /// Bytes of a label's name or value at most.
 pub const MAX_METADATA_BYTES: usize = 100;
+/// Bytes of a key that an index sorts by (DynamoDB's limit of a sort key).
+pub const MAX_KEY_BYTES: usize = 1_024;
 
 /// Why a request is refused before anything is read or written; the text says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,6 +50,9 @@ pub enum RequestError {
         /// The tenant.
         tenant: String,
     },
+    /// Tenant and job together are too long for a key, once escaped.
+    #[error("tenant and job together have {0} bytes in their key, '%' and '|' counting three: at most {MAX_KEY_BYTES}")]
+    KeyTooLong(usize),
     /// Too many or too long labels.
     #[error("metadata: at most {MAX_METADATA} labels of 1 to {MAX_METADATA_BYTES} bytes each")]
     Metadata,
@@ -92,6 +97,9 @@ pub struct Fund {
     pub amount: String,
     /// The idempotency key.
     pub reference: String,
+    /// True for the money that a wallet brings along from another system.
+    #[serde(default)]
+    pub opening_balance: bool,
 }
 
 impl Fund {
@@ -103,47 +111,6 @@ impl Fund {
         let amount = Micros::parse(&self.amount).and_then(Micros::positive).map_err(money("amount"))?;
         Ok((amount, Reference::new(self.reference.as_str())?))
     }
-}
-
-/// A funding's entry and what it does to the balance that was read.
-///
-/// # Errors
-/// [`RequestError::Money`] when the wallet would hold more than the limit.
-pub fn fund_entry(
-    tenant: &TenantId, wallet: &WalletId, amount: Micros, reference: &Reference, by: &str, balance: &Balance,
-    now_ms: i64,
-) -> Result<(Entry, BalanceDelta), RequestError> {
-    let total = balance.available.plus(balance.held).and_then(|sum| sum.plus(amount));
-    total.map_err(money("amount"))?;
-    let entry = Entry {
-        kind: EntryKind::Fund,
-        tenant: tenant.clone(),
-        wallet: wallet.clone(),
-        job: None,
-        version: None,
-        reference: Some(reference.to_string()),
-        amount,
-        released: Micros::ZERO,
-        uncharged: Micros::ZERO,
-        currency: balance.currency,
-        lines: lines_out(amount.negated(), Account::ExternalFunding),
-        usage: None,
-        price_version: None,
-        by: by.to_owned(),
-        created_ms: now_ms,
-        link: None,
-    }
-    .linked(balance);
-    let head = entry.link.as_ref().map(|l| l.hash.clone()).unwrap_or_default();
-    let delta = BalanceDelta {
-        available: amount,
-        held: Micros::ZERO,
-        need: Micros::ZERO,
-        advance: Some(Advance { from: balance.sequence, head }),
-        currency: balance.currency,
-        credit_limit: balance.credit_limit,
-    };
-    Ok((entry, delta))
 }
 
 /// Body of `PUT /control/tenants/{tenant}/jobs/{job}`.
@@ -177,6 +144,10 @@ impl SubmitJob {
     pub fn job(
         &self, tenant: TenantId, job: JobId, profiles: &Profiles, prices: &PriceBook, now_ms: i64,
     ) -> Result<Job, RequestError> {
+        let key_bytes = crate::keys::job_pk(&tenant, &job).len();
+        if key_bytes > MAX_KEY_BYTES {
+            return Err(RequestError::KeyTooLong(key_bytes));
+        }
         let hold = Micros::parse(&self.hold).and_then(Micros::non_negative).map_err(money("hold"))?;
         let unknown = || RequestError::UnknownProvider(self.provider.chars().take(40).collect());
         let profile = profiles.get(&self.provider).ok_or_else(unknown)?;
@@ -200,7 +171,7 @@ impl SubmitJob {
             wallet: WalletId::new(self.wallet.as_str())?,
             hold,
             price: price.clone(),
-            policies: profile.policies,
+            policies: profile.policies_for(&model),
             created_ms: now_ms,
             expires_ms: now_ms.saturating_add(profile.hold_life_ms),
             request_hash: self.request_hash(hold),

@@ -40,7 +40,7 @@ pub async fn lambda_config() -> SdkConfig {
     base_config().http_client(https_client()).load().await
 }
 
-/// Configuration for a local stack: a fixed region and credentials, and the given HTTP client.
+/// Configuration for the embedded stack: a fixed region and credentials, and the given HTTP client.
 pub async fn local_config(http_client: SharedHttpClient, endpoint: &str) -> SdkConfig {
     base_config()
         .http_client(http_client)
@@ -49,4 +49,14 @@ pub async fn local_config(http_client: SharedHttpClient, endpoint: &str) -> SdkC
         .credentials_provider(Credentials::for_tests())
         .load()
         .await
+}
+
+/// Configuration for another endpoint: the caller's own AWS identity and region if the environment
+/// gives them, else what emulators accept.
+pub async fn endpoint_config(http_client: SharedHttpClient, endpoint: &str) -> SdkConfig {
+    let given = |name: &str| std::env::var(name).is_ok_and(|value| !value.is_empty());
+    if given("AWS_ACCESS_KEY_ID") || given("AWS_PROFILE") {
+        return base_config().http_client(http_client).endpoint_url(endpoint).load().await;
+    }
+    local_config(http_client, endpoint).await
 }

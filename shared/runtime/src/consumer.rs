@@ -61,9 +61,17 @@ impl Work {
 pub trait Operate: Sync {
     /// True when a deferral counts as a try; the dead-letter consumer's does not.
     const COUNTS_TRIES: bool = true;
+    /// True when it commits several operations of one group together.
+    const BATCHES: bool = false;
 
     /// One operation.
     fn operate(&self, app: &App, work: &Work) -> impl Future<Output = Result<NoEffect, StoreError>> + Send;
+
+    /// Several operations of one group that may be committed together. Returns the places of those
+    /// whose own effects are now certainly written; every other one is then taken alone, in order.
+    fn together(&self, _app: &App, _works: &[Work]) -> impl Future<Output = Vec<usize>> + Send {
+        async { Vec::new() }
+    }
 }
 
 /// What is to become of a message.
@@ -89,13 +97,43 @@ pub async fn handle_batch(app: &App, event: &SqsEvent, operate: &impl Operate) -
 }
 
 /// Handles one group; the ids of the records that stay in the queue: the failed one and all behind it.
-async fn handle_group(app: &App, records: Vec<&SqsRecord>, operate: &impl Operate) -> Vec<String> {
+async fn handle_group<O: Operate>(app: &App, records: Vec<&SqsRecord>, operate: &O) -> Vec<String> {
+    let done = if O::BATCHES && records.len() > 1 { commit_together(app, &records, operate).await } else { Vec::new() };
     for (index, record) in records.iter().enumerate() {
-        if handle_record(app, record, operate).await == Fate::Failed {
+        let fate = match done.iter().find(|(place, _)| *place == index) {
+            Some((_, work)) => conclude(app, work, NoEffect::Done, 1).await,
+            None => handle_record(app, record, operate).await,
+        };
+        if fate == Fate::Failed {
             return records[index..].iter().map(|r| r.message_id.clone()).collect();
         }
     }
     Vec::new()
+}
+
+/// Offers the group's straight records to [`Operate::together`]; those that it committed, by place.
+/// Whatever goes wrong here costs nothing: each record is then taken alone.
+async fn commit_together<O: Operate>(app: &App, records: &[&SqsRecord], operate: &O) -> Vec<(usize, Work)> {
+    let straight = records.iter().enumerate().filter(|(_, r)| r.receive_count() < DEFER_FIRST_AT_RECEIVE);
+    let loads = straight.filter_map(|(place, r)| Message::from_json(&r.body).ok().map(|m| (place, m))).map(
+        async |(place, message)| {
+            let records = app.store.load_event(&message.key.event).await.ok()??;
+            Some((place, workable(&message, records)?))
+        },
+    );
+    let (places, works): (Vec<usize>, Vec<Work>) = join_all(loads).await.into_iter().flatten().unzip();
+    let committed = AssertUnwindSafe(operate.together(app, &works)).catch_unwind().await.unwrap_or_default();
+    let mut done = Vec::new();
+    for (index, (place, work)) in places.into_iter().zip(works).enumerate() {
+        if committed.contains(&index) {
+            tracing::info!(
+                event = %work.key.event, operation = %work.key.name, generation = work.generation,
+                outcome = "done", batch = committed.len(), "operation"
+            );
+            done.push((place, work));
+        }
+    }
+    done
 }
 
 async fn handle_record(app: &App, record: &SqsRecord, operate: &impl Operate) -> Fate {
@@ -141,6 +179,8 @@ async fn handle_message<O: Operate>(app: &App, record: &SqsRecord, message: &Mes
         Err(StoreError::Corrupt { what }) => {
             NoEffect::Review(Class::Unreadable, format!("a stored {what} cannot be read"))
         }
+        Err(error) if error.is_invalid() => NoEffect::Review(Class::Refused, error.to_string()),
+        Err(error) if !error.is_transient() => NoEffect::Wait(Class::Refused, error.to_string()),
         Err(error) => NoEffect::Wait(Class::Transient, error.to_string()),
     };
     tracing::info!(
@@ -155,8 +195,9 @@ fn workable(message: &Message, records: EventRecords) -> Option<Work> {
     let record = records.operation(&message.key).cloned();
     let stands = record
         .as_ref()
-        .is_some_and(|r| r.generation > message.generation || r.state == OperationState::Review || r.is_final());
-    if stands {
+        .is_some_and(|r| r.live_from > message.generation || r.state == OperationState::Review || r.is_final());
+    if stands && !domain::planted::on("stale-generation-acts") {
+        // PLANTED
         tracing::info!(event = %message.key.event, operation = %message.key.name, generation = message.generation, outcome = "stale", "operation");
         return None;
     }
@@ -185,6 +226,7 @@ async fn without_records(app: &App, message: &Message, error: StoreError) -> Fat
                 note,
                 due_ms: None,
                 generation,
+                resend: false,
                 attempts,
             };
             write(app, &message.key, None, change).await
@@ -206,6 +248,7 @@ async fn defer_unread(app: &App, message: &Message, class: Class, note: String, 
             note: note.clone(),
             due_ms: Some(app.clock.now_ms() + app.policy.backoff_ms(exponent, app.random.next_u64())),
             generation,
+            resend: false,
             attempts,
         }
     };
@@ -214,7 +257,7 @@ async fn defer_unread(app: &App, message: &Message, class: Class, note: String, 
     match app.store.put_operation(&record).await {
         Ok(OperationPut::Written) => Fate::Consumed,
         Ok(OperationPut::Lost(stands))
-            if stands.state != OperationState::Wait || stands.generation > message.generation =>
+            if stands.state != OperationState::Wait || stands.live_from > message.generation =>
         {
             Fate::Consumed
         }
@@ -241,14 +284,15 @@ async fn conclude(app: &App, work: &Work, verdict: NoEffect, tries: u32) -> Fate
                 note,
                 due_ms: None,
                 generation,
+                resend: false,
                 attempts,
             }
         }
         NoEffect::Noop(class, note) => {
-            Change { state: OperationState::Noop, class, note, due_ms: None, generation, attempts }
+            Change { state: OperationState::Noop, class, note, due_ms: None, generation, resend: false, attempts }
         }
         NoEffect::Review(class, note) => {
-            Change { state: OperationState::Review, class, note, due_ms: None, generation, attempts }
+            Change { state: OperationState::Review, class, note, due_ms: None, generation, resend: false, attempts }
         }
         NoEffect::Wait(class, note) => Change {
             state: OperationState::Wait,
@@ -256,17 +300,35 @@ async fn conclude(app: &App, work: &Work, verdict: NoEffect, tries: u32) -> Fate
             note,
             due_ms: Some(app.clock.now_ms() + app.policy.backoff_ms(attempts, app.random.next_u64())),
             generation: generation + 1,
+            resend: false,
             attempts: attempts + tries,
         },
     };
     write(app, &work.key, old, change).await
 }
 
-/// Writes the next revision. Losing it to another writer is fine: whatever stands is final, in
-/// review, or waits with a due time and a newer generation.
+/// Writes the next revision. A resend that came between the reading and the writing tried nothing: what
+/// this try found is written on top of it, and an effect ends whatever stands. Losing to any other writer
+/// is fine: what stands is final, in review, or waits with a due time and a newer generation.
 async fn write(app: &App, key: &OperationKey, old: Option<&OperationRecord>, change: Change) -> Fate {
-    let record = OperationRecord::next(key.clone(), old, change, app.clock.now_ms(), app.random.token());
-    match app.store.put_operation(&record).await {
+    let next = |old: Option<&OperationRecord>, change: &Change| {
+        OperationRecord::next(key.clone(), old, change.clone(), app.clock.now_ms(), app.random.token())
+    };
+    let stands = match app.store.put_operation(&next(old, &change)).await {
+        Ok(OperationPut::Lost(stands)) => stands,
+        Ok(OperationPut::Written) => return Fate::Consumed,
+        Err(error) => return unwritten(app, key, &error).await,
+    };
+    let resent = old.is_some_and(|old| {
+        stands.state == OperationState::Wait && (stands.live_from, stands.attempts) == (old.live_from, old.attempts)
+    });
+    let ended = change.state == OperationState::Closed && !stands.is_final();
+    if !resent && !ended {
+        return Fate::Consumed;
+    }
+    let waits = u32::from(change.state == OperationState::Wait);
+    let on_top = Change { generation: change.generation.max(stands.generation + waits), ..change };
+    match app.store.put_operation(&next(Some(&stands), &on_top)).await {
         Ok(_) => Fate::Consumed,
         Err(error) => unwritten(app, key, &error).await,
     }
@@ -279,6 +341,9 @@ async fn unwritten(app: &App, key: &OperationKey, error: &StoreError) -> Fate {
         return Fate::Consumed;
     }
     tracing::warn!(event = %key.event, operation = %key.name, %error, "record not written; the message stays");
+    if domain::planted::on("deferral-consumed-before-it-is-written") {
+        return Fate::Consumed; // PLANTED
+    }
     Fate::Failed
 }
 

@@ -88,15 +88,17 @@ impl GatewayEvent {
         }
     }
 
-    /// The path's parts, percent-decoded.
-    pub fn path_parts(&self) -> Vec<String> {
-        self.raw_path.split('/').filter(|part| !part.is_empty()).map(percent_decode).collect()
+    /// The path's parts. API Gateway hands `rawPath` on decoded, so an id with `/`, `?` or `%` cannot
+    /// travel percent-encoded: in a path of ours a byte may be written `~XX` (and `~` itself `~7E`).
+    /// `None` when an id is no UTF-8 then: two such ids must never become one.
+    pub fn path_parts(&self) -> Option<Vec<String>> {
+        self.raw_path.split('/').filter(|part| !part.is_empty()).map(|part| decode(part, b'~')).collect()
     }
 
-    /// A parameter of the query string, percent-decoded.
+    /// A parameter of the query string, percent-decoded; absent too when it is no UTF-8.
     pub fn query(&self, name: &str) -> Option<String> {
         let pairs = self.raw_query_string.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| percent_decode(&value.replace('+', " ")))
+        pairs.into_iter().find(|(key, _)| *key == name).and_then(|(_, value)| decode(&value.replace('+', " "), b'%'))
     }
 
     /// The caller's identity from the request context; `local` where nothing authorises.
@@ -106,15 +108,24 @@ impl GatewayEvent {
     }
 }
 
-/// Decodes `%XX`; what is not valid stays as it is, and bytes that are no UTF-8 are replaced.
-fn percent_decode(text: &str) -> String {
+/// Writes an id as one part of a path, so that it survives a gateway that decodes paths.
+pub fn path_part(id: &str) -> String {
+    let dots = id.bytes().all(|byte| byte == b'.'); // `.` and `..` would name another path
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || (byte == b'.' && !dots);
+    let write = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("~{byte:02X}") };
+    id.bytes().map(write).collect()
+}
+
+/// Decodes a mark and two hex digits; what is not such a pair stays as it is. `None` when the result is
+/// no UTF-8.
+fn decode(text: &str, mark: u8) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
         let hex = bytes.get(at + 1..at + 3).and_then(|pair| std::str::from_utf8(pair).ok());
         match hex.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(byte) if bytes[at] == b'%' => {
+            Some(byte) if bytes[at] == mark => {
                 out.push(byte);
                 at += 3;
             }
@@ -124,7 +135,7 @@ fn percent_decode(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&out).into_owned()
+    String::from_utf8(out).ok()
 }
 
 /// A Lambda proxy response.
@@ -182,9 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_decoded_once() {
-        let event = GatewayEvent { raw_path: "/control/tenants/a%2Fb/100%25".to_owned(), ..GatewayEvent::default() };
-        assert_eq!(event.path_parts(), ["control", "tenants", "a/b", "100%"]);
-        assert_eq!(percent_decode("%zz%4"), "%zz%4");
+    fn an_id_survives_its_path_form_and_a_gateway_that_decodes() {
+        for id in ["a/b?c%2F", "~7E", "~", "ümlaut", "num#5", "plain-1_2.3"] {
+            let event = GatewayEvent { raw_path: format!("/control/x/{}", path_part(id)), ..GatewayEvent::default() };
+            assert_eq!(event.path_parts().unwrap()[2], id);
+        }
+        assert_eq!(path_part("a/b"), "a~2Fb");
+        assert_eq!(decode("~zz~4", b'~').unwrap(), "~zz~4");
+        assert_eq!(decode("~FF", b'~'), None);
     }
 }

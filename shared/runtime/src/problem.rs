@@ -43,9 +43,14 @@ impl Problem {
         Self::new(409, "conflict", "The same key has other content", detail)
     }
 
-    /// 503: try again later; nothing was claimed.
+    /// 503: try again later. After a lost answer it may have been taken; its key makes a repeat safe.
     pub fn unavailable() -> Self {
-        Self::new(503, "unavailable", "Try again later", "a store or queue is not available now; nothing was taken")
+        Self::new(
+            503,
+            "unavailable",
+            "Try again later",
+            "a store or queue is not available now; sending the same again is safe",
+        )
     }
 
     /// The answer.

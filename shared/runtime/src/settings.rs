@@ -54,5 +54,7 @@ pub const BALANCES_TABLE: &str = "HOOKLEDGER_BALANCES_TABLE";
 pub const JOB_QUEUE_URL: &str = "HOOKLEDGER_JOB_QUEUE_URL";
 /// URL of the billing queue.
 pub const BILLING_QUEUE_URL: &str = "HOOKLEDGER_BILLING_QUEUE_URL";
+/// Public base URL of the webhooks, for schemes that sign the URL; optional.
+pub const PUBLIC_URL: &str = "HOOKLEDGER_PUBLIC_URL";
 /// Log level.
 pub const LOG: &str = "HOOKLEDGER_LOG";

@@ -45,6 +45,11 @@ impl StoreError {
         matches!(self, Self::Busy { code, .. } if code == "TransactionConflictException")
     }
 
+    /// True when the request itself is wrong, so that no later try and no repaired role changes anything.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, Self::Permanent { code, .. } if code.starts_with("Validation"))
+    }
+
     /// True when a later try may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Busy { .. } | Self::Unknown { .. })

@@ -2,16 +2,17 @@
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
+use domain::decide::posting::Check;
 use domain::ids::{JobId, Provider, ProviderRef, TenantId};
-use domain::job::{Job, JobRecords, JobRef, Progress, Transition};
+use domain::job::{Extension, Job, JobRecords, JobRef, Progress, Transition};
 use domain::keys;
 use domain::ledger::BalanceDelta;
+use domain::limits::EXPIRY_BUCKET_MS;
 
 use crate::error::{Commit, classify, judge};
 use crate::item::{Item, decode, encode, n, s, text};
+use crate::requests::ControlRequest;
 use crate::{Store, StoreError};
-
-const HOUR_MS: i64 = 3_600_000;
 
 /// What became of a transition's conditional put.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub enum Attached {
     Ours,
     /// It leads to another job.
     Taken,
+    /// The job has another reference.
+    Other,
 }
 
 impl Store {
@@ -87,15 +90,18 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn load_job(&self, tenant: &TenantId, job: &JobId) -> Result<Option<JobRecords>, StoreError> {
-        let (mut found, mut transitions) = (None, Vec::new());
+        let (mut found, mut attached, mut extensions, mut transitions) = (None, None, Vec::new(), Vec::new());
         for item in self.query_range(&self.names.jobs, &keys::job_pk(tenant, job), None).await? {
             match text(&item, "sk") {
                 Some(keys::JOB) => found = Some(decode::<Job>("job", item)?),
+                Some(keys::ATTACHED) => attached = text(&item, "rf").and_then(|rf| ProviderRef::new(rf).ok()),
+                Some(sk) if sk.starts_with("h|") => extensions.push(decode::<Extension>("hold extension", item)?),
                 Some(sk) if sk.starts_with("t|") => transitions.push(decode::<Transition>("transition", item)?),
                 _ => {}
             }
         }
-        Ok(found.map(|job| JobRecords { job, transitions }))
+        let with_ref = |job: Job| Job { provider_ref: job.provider_ref.or(attached), ..job };
+        Ok(found.map(|job| JobRecords { job: with_ref(job), extensions, transitions }))
     }
 
     /// Puts a transition if its version does not exist.
@@ -138,7 +144,10 @@ impl Store {
             .put_item()
             .table_name(&self.names.jobs)
             .set_item(Some(item))
-            .condition_expression("attribute_not_exists(pk) OR sq < :sq")
+            .condition_expression(match domain::planted::on("older-progress-overwrites") {
+                true => "attribute_not_exists(pk) OR sq <> :sq", // PLANTED
+                false => "attribute_not_exists(pk) OR sq < :sq",
+            })
             .expression_attribute_values(":sq", n(progress.sequence));
         match put.send().await {
             Ok(_) => Ok(ProgressPut::Written),
@@ -173,37 +182,93 @@ impl Store {
         }
     }
 
-    /// Attaches a provider's reference that came after submission, once.
+    /// Extends a hold: the extension, the balance, and that the job still runs with an open hold.
     ///
     /// # Errors
-    /// [`StoreError`].
+    /// [`StoreError`]; after [`StoreError::Unknown`] read the job to find out.
+    pub async fn commit_extension(
+        &self, job: &Job, extension: &Extension, delta: &BalanceDelta, request: Option<&ControlRequest>,
+    ) -> Result<Commit, StoreError> {
+        let pk = keys::job_pk(&job.tenant, &job.job);
+        let mut item = encode("hold extension", extension, &pk, &keys::extension_sk(extension.number))?;
+        item.insert("xb".to_owned(), s(expiry_bucket(extension.expires_ms, &pk)));
+        let mut actions = vec![
+            self.put_action(&self.names.jobs, item)?,
+            self.balance_action(&job.tenant, &job.wallet, delta)?,
+            self.check_action(&job.tenant, &job.job, Check::NoTransition(1))?,
+            self.check_action(&job.tenant, &job.job, Check::NoClose)?,
+        ];
+        if let Some(request) = request {
+            actions.push(self.request_action(request)?);
+        }
+        let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
+        result.map_or_else(|error| judge("extend hold", &error), |_| Ok(Commit::Committed))
+    }
+
+    /// Puts a transition together with the control request that asked for it.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after [`StoreError::Unknown`] read the request to find out.
+    pub async fn commit_transition(
+        &self, job: &Job, transition: &Transition, request: &ControlRequest,
+    ) -> Result<Commit, StoreError> {
+        let item = transition_item(&job.tenant, &job.job, transition)?;
+        let actions = vec![self.put_action(&self.names.jobs, item)?, self.request_action(request)?];
+        let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
+        result.map_or_else(|error| judge("cancel", &error), |_| Ok(Commit::Committed))
+    }
+
+    /// Attaches a provider's reference that came after submission, once: the reference leads to the job,
+    /// and the job's partition says which reference it is.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after [`StoreError::Unknown`] the same call finds out.
     pub async fn attach_ref(&self, job: &Job, reference: &ProviderRef) -> Result<Attached, StoreError> {
-        let found = JobRef::from(job);
-        let item = encode("job reference", &found, &keys::ref_pk(&job.provider, reference), keys::REF)?;
-        match self.put_if_absent(&self.names.jobs, item).await {
-            Ok(None) => Ok(Attached::Ours),
-            Ok(Some(old)) => {
-                let ours = decode::<JobRef>("job reference", old)? == found;
-                Ok(if ours { Attached::Ours } else { Attached::Taken })
+        let (found, pk) = (JobRef::from(job), keys::job_pk(&job.tenant, &job.job));
+        let leads = encode("job reference", &found, &keys::ref_pk(&job.provider, reference), keys::REF)?;
+        let mut says = Item::from([("rf".to_owned(), s(reference.as_str()))]);
+        says.extend([("pk".to_owned(), s(&pk)), ("sk".to_owned(), s(keys::ATTACHED))]);
+        says.insert("sv".to_owned(), n(domain::SCHEMA_VERSION));
+        let actions = vec![self.put_action(&self.names.jobs, leads)?, self.put_action(&self.names.jobs, says)?];
+        let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
+        let Err(error) = result else { return Ok(Attached::Ours) };
+        match judge("attach reference", &error)? {
+            Commit::Committed => Ok(Attached::Ours),
+            Commit::Conflict => {
+                Err(StoreError::Busy { operation: "attach reference", code: "TransactionConflictException".to_owned() })
             }
-            Err(error) => Err(classify("attach reference", &error)),
+            Commit::ConditionFailed(_) => {
+                let stands = self.get(&self.names.jobs, &pk, keys::ATTACHED).await?;
+                match stands.as_ref().and_then(|item| text(item, "rf")) {
+                    Some(before) if before == reference.as_str() => Ok(Attached::Ours),
+                    Some(_) => Ok(Attached::Other),
+                    None => Ok(Attached::Taken),
+                }
+            }
         }
     }
 
     /// An insert of a transaction: never overwrites.
     pub(crate) fn put_action(&self, table: &str, item: Item) -> Result<TransactWriteItem, StoreError> {
-        let put =
+        let mut put =
             Put::builder().table_name(table).set_item(Some(item)).condition_expression("attribute_not_exists(pk)");
+        if table == self.names.ledger && domain::planted::on("condition-dropped-on-the-close") {
+            put = put.set_condition_expression(None); // PLANTED
+        }
         let built = |_| StoreError::Permanent { operation: "transaction", code: "construction".to_owned() };
         Ok(TransactWriteItem::builder().put(put.build().map_err(built)?).build())
     }
+}
+
+fn expiry_bucket(expires_ms: i64, pk: &str) -> String {
+    keys::bucket(expires_ms.div_euclid(EXPIRY_BUCKET_MS), keys::shard_of(pk))
 }
 
 fn job_item(job: &Job) -> Result<Item, StoreError> {
     let pk = keys::job_pk(&job.tenant, &job.job);
     let mut item = encode("job", job, &pk, keys::JOB)?;
     item.insert("w".to_owned(), s(keys::wallet_pk(&job.tenant, &job.wallet)));
-    item.insert("xb".to_owned(), s(keys::bucket(job.expires_ms.div_euclid(HOUR_MS), keys::shard_of(&pk))));
+    item.insert("xb".to_owned(), s(expiry_bucket(job.expires_ms, &pk)));
     if let Some(request) = &job.request_id {
         item.insert("q".to_owned(), s(keys::request_key(&job.tenant, request)));
     }

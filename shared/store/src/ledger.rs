@@ -1,8 +1,8 @@
 //! Settlements and fundings: one put function, always `attribute_not_exists`, in one transaction with
 //! the balance's deltas.
 
-use aws_sdk_dynamodb::types::{TransactWriteItem, Update};
-use domain::decide::settle::Settlement;
+use aws_sdk_dynamodb::types::{ConditionCheck, TransactWriteItem, Update};
+use domain::decide::posting::{Check, Posting};
 use domain::ids::{JobId, Reference, TenantId, WalletId};
 use domain::keys;
 use domain::ledger::{Balance, BalanceDelta, Entry, JobLedger};
@@ -10,6 +10,7 @@ use domain::ledger::{Balance, BalanceDelta, Entry, JobLedger};
 use crate::error::{Commit, judge};
 use crate::item::{Item, decode, encode, n, s, text};
 use crate::jobs::transition_item;
+use crate::requests::ControlRequest;
 use crate::{Store, StoreError};
 
 /// What became of creating a wallet.
@@ -21,14 +22,8 @@ pub enum WalletCreated {
     Exists(Box<Balance>),
 }
 
-/// What became of a funding's transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Funded {
-    /// Entry and balance are written.
-    Committed,
-    /// The reference was used, the balance moved on, or another transaction was at work: read again.
-    Again,
-}
+/// Actions of one transaction at most (a quota of DynamoDB).
+pub const MAX_ACTIONS: usize = 100;
 
 fn entry_item(entry: &Entry, pk: &str, sk: &str) -> Result<Item, StoreError> {
     let mut item = encode("ledger entry", entry, pk, sk)?;
@@ -50,29 +45,84 @@ impl Store {
             match text(&item, "sk") {
                 Some(keys::CLOSE) => ledger.close = Some(decode("close", item)?),
                 Some(sk) if sk.starts_with("l|") => ledger.late.push(decode("late capture", item)?),
+                Some(sk) if sk.starts_with("a|") => ledger.adjusts.push(decode("adjustment", item)?),
+                Some(sk) if sk.starts_with("v|") => ledger.reverses.push(decode("reversal", item)?),
                 _ => {}
             }
         }
         Ok(ledger)
     }
 
-    /// Commits a settlement: entry, balance, and the transition where none exists yet. All or nothing.
+    /// Commits a posting: entry, balance, transition and checks. All or nothing.
     ///
     /// # Errors
     /// [`StoreError`]; after [`StoreError::Unknown`] read the entry's key to find out.
-    pub async fn commit_settlement(&self, settlement: &Settlement) -> Result<Commit, StoreError> {
-        let entry = &settlement.entry;
-        let Some(job) = &entry.job else { return Err(StoreError::Corrupt { what: "settlement" }) };
-        let pk = keys::job_pk(&entry.tenant, job);
-        let mut actions = vec![
-            self.put_action(&self.names.ledger, entry_item(entry, &pk, &settlement.sort_key)?)?,
-            self.balance_action(&entry.tenant, &entry.wallet, &settlement.delta)?,
-        ];
-        if let Some(transition) = &settlement.transition {
-            actions.push(self.put_action(&self.names.jobs, transition_item(&entry.tenant, job, transition)?)?);
+    pub async fn commit(&self, posting: &Posting) -> Result<Commit, StoreError> {
+        self.commit_all(&[posting], None).await
+    }
+
+    /// Commits several postings of ONE wallet, decided one after the other, as one transaction with one
+    /// write of the balance; with the control request that asked, if one did.
+    ///
+    /// # Errors
+    /// [`StoreError`]; [`StoreError::Permanent`] for more than [`MAX_ACTIONS`] actions.
+    pub async fn commit_all(
+        &self, postings: &[&Posting], request: Option<&ControlRequest>,
+    ) -> Result<Commit, StoreError> {
+        let Some(first) = postings.first() else { return Ok(Commit::Committed) };
+        let deltas: Vec<&BalanceDelta> = postings.iter().map(|posting| &posting.delta).collect();
+        let merged = BalanceDelta::merged(&deltas).map_err(|_| StoreError::Corrupt { what: "amount" })?;
+        let Some(delta) = merged else { return Ok(Commit::Committed) };
+        let mut actions = vec![self.balance_action(&first.entry.tenant, &first.entry.wallet, &delta)?];
+        for posting in postings {
+            self.posting_actions(posting, &mut actions)?;
+        }
+        if let Some(request) = request {
+            actions.push(self.request_action(request)?);
+        }
+        if actions.len() > MAX_ACTIONS {
+            return Err(StoreError::Permanent { operation: "post", code: "too many actions".to_owned() });
         }
         let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
-        result.map_or_else(|error| judge("settle", &error), |_| Ok(Commit::Committed))
+        result.map_or_else(|error| judge("post", &error), |_| Ok(Commit::Committed))
+    }
+
+    /// Everything of a posting but its balance.
+    fn posting_actions(&self, posting: &Posting, actions: &mut Vec<TransactWriteItem>) -> Result<(), StoreError> {
+        let entry = &posting.entry;
+        let item = entry_item(entry, &entry.partition(), &posting.sort_key)?;
+        actions.push(self.put_action(&self.names.ledger, item)?);
+        if let Some(slot) = &posting.slot {
+            let mut taken = Item::from([("pk".to_owned(), s(entry.partition())), ("sk".to_owned(), s(slot))]);
+            taken.extend([("by".to_owned(), s(&entry.by)), ("sv".to_owned(), n(domain::SCHEMA_VERSION))]);
+            actions.push(self.put_action(&self.names.ledger, taken)?);
+        }
+        let Some(job) = &entry.job else { return Ok(()) };
+        if let Some(transition) = &posting.transition {
+            actions.push(self.put_action(&self.names.jobs, transition_item(&entry.tenant, job, transition)?)?);
+        }
+        for check in &posting.checks {
+            actions.push(self.check_action(&entry.tenant, job, *check)?);
+        }
+        Ok(())
+    }
+
+    /// A check that an item does not exist.
+    pub(crate) fn check_action(
+        &self, tenant: &TenantId, job: &JobId, check: Check,
+    ) -> Result<TransactWriteItem, StoreError> {
+        let (table, sk) = match check {
+            Check::NoExtension(number) => (&self.names.jobs, keys::extension_sk(number)),
+            Check::NoTransition(version) => (&self.names.jobs, keys::transition_sk(version)),
+            Check::NoClose => (&self.names.ledger, keys::CLOSE.to_owned()),
+        };
+        let check = ConditionCheck::builder()
+            .table_name(table)
+            .key("pk", s(keys::job_pk(tenant, job)))
+            .key("sk", s(sk))
+            .condition_expression("attribute_not_exists(pk)");
+        let built = |_| StoreError::Permanent { operation: "transaction", code: "construction".to_owned() };
+        Ok(TransactWriteItem::builder().condition_check(check.build().map_err(built)?).build())
     }
 
     /// A funding by its reference, strongly consistent.
@@ -87,21 +137,17 @@ impl Store {
         item.map(|item| decode("funding", item)).transpose()
     }
 
-    /// Commits a funding.
+    /// The reversals of a funding, strongly consistent.
     ///
     /// # Errors
-    /// [`StoreError`]; after [`StoreError::Unknown`] read the funding to find out.
-    pub async fn commit_funding(
-        &self, reference: &Reference, entry: &Entry, delta: &BalanceDelta,
-    ) -> Result<Funded, StoreError> {
-        let pk = keys::wallet_pk(&entry.tenant, &entry.wallet);
-        let actions = vec![
-            self.put_action(&self.names.ledger, entry_item(entry, &pk, &keys::fund_sk(reference))?)?,
-            self.balance_action(&entry.tenant, &entry.wallet, delta)?,
-        ];
-        let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
-        let Err(error) = result else { return Ok(Funded::Committed) };
-        judge("fund", &error).map(|_| Funded::Again)
+    /// [`StoreError`].
+    pub async fn load_funding_reversals(
+        &self, tenant: &TenantId, wallet: &WalletId, reference: &Reference,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let pk = keys::wallet_pk(tenant, wallet);
+        let (from, to) = (keys::funding_reversal_sk(reference, 0), keys::funding_reversal_sk(reference, i64::MAX));
+        let items = self.query_range(&self.names.ledger, &pk, Some((&from, &to))).await?;
+        items.into_iter().map(|item| decode("funding reversal", item)).collect()
     }
 
     /// A balance's update: deltas only, each under its own condition, `rev` always one more.
@@ -120,16 +166,22 @@ impl Store {
             .expression_attribute_values(":cu", s(delta.currency.code()));
         if let Some(advance) = &delta.advance {
             set.push_str(", seq = :next, hd = :head");
-            when.push_str(" AND seq = :from");
+            when.push_str(match domain::planted::on("sequence-not-checked") {
+                true => " AND seq >= :from", // PLANTED
+                false => " AND seq = :from",
+            });
             update = update
-                .expression_attribute_values(":next", n(advance.from + 1))
+                .expression_attribute_values(":next", n(advance.to))
                 .expression_attribute_values(":from", n(advance.from))
                 .expression_attribute_values(":head", s(&advance.head));
         }
         if delta.need.get() > 0 {
             let least = delta.need.minus(delta.credit_limit);
             let least = least.map_err(|_| StoreError::Corrupt { what: "credit limit" })?;
-            when.push_str(" AND av >= :least AND cl = :cl");
+            when.push_str(match domain::planted::on("funds-condition-dropped") {
+                true => " AND (av >= :least OR cl = :cl)", // PLANTED
+                false => " AND av >= :least AND cl = :cl",
+            });
             update = update
                 .expression_attribute_values(":least", n(least.get()))
                 .expression_attribute_values(":cl", n(delta.credit_limit.get()));

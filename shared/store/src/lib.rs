@@ -11,6 +11,8 @@ mod item;
 mod jobs;
 mod ledger;
 mod operations;
+mod requests;
+mod statements;
 mod sweep;
 pub mod tables;
 mod view;
@@ -20,9 +22,11 @@ use aws_sdk_dynamodb::Client;
 pub use error::{Commit, StoreError};
 pub use events::{EventRecords, ReceiptPut};
 pub use jobs::{Attached, ProgressPut, Submitted, TransitionPut};
-pub use ledger::{Funded, WalletCreated};
+pub use ledger::{MAX_ACTIONS, WalletCreated};
 pub use operations::OperationPut;
-pub use sweep::OpenReview;
+pub use requests::ControlRequest;
+pub use statements::StatementPage;
+pub use sweep::{Cursor, OpenReview};
 
 /// Names of the four tables.
 #[derive(Debug, Clone, PartialEq, Eq)]

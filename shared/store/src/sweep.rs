@@ -3,6 +3,7 @@
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use domain::event::EventRef;
+use domain::ids::{JobId, TenantId, WalletId};
 use domain::keys;
 use domain::operation::OperationKey;
 
@@ -23,7 +24,7 @@ pub struct OpenReview {
 
 impl Store {
     async fn query_index(
-        &self, index: &str, hash: (&str, String), up_to: Option<(&str, i64)>, limit: Option<usize>,
+        &self, table: &str, index: &str, hash: (&str, String), up_to: Option<(&str, i64)>, limit: Option<usize>,
     ) -> Result<Vec<Item>, StoreError> {
         let condition = match up_to {
             None => "#h = :h".to_owned(),
@@ -32,7 +33,7 @@ impl Store {
         let mut query = self
             .client
             .query()
-            .table_name(&self.names.events)
+            .table_name(table)
             .index_name(index)
             .key_condition_expression(condition)
             .expression_attribute_names("#h", hash.0)
@@ -54,7 +55,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn receipts_in(&self, minute: i64, shard: u32) -> Result<Vec<EventRef>, StoreError> {
-        let items = self.query_index(tables::BY_BUCKET, ("rb", keys::bucket(minute, shard)), None, None).await?;
+        let items = self
+            .query_index(&self.names.events, tables::BY_BUCKET, ("rb", keys::bucket(minute, shard)), None, None)
+            .await?;
         Ok(items.iter().filter_map(|item| keys::event_of_pk(text(item, "pk")?)).collect())
     }
 
@@ -64,7 +67,8 @@ impl Store {
     /// [`StoreError`].
     pub async fn due_operations(&self, shard: u32, now_ms: i64, limit: usize) -> Result<Vec<OperationKey>, StoreError> {
         let hash = ("ds", keys::due_shard(shard));
-        let items = self.query_index(tables::BY_DUE, hash, Some(("due", now_ms)), Some(limit)).await?;
+        let items =
+            self.query_index(&self.names.events, tables::BY_DUE, hash, Some(("due", now_ms)), Some(limit)).await?;
         Ok(items.iter().filter_map(|i| keys::operation_of(text(i, "pk")?, text(i, "sk")?)).collect())
     }
 
@@ -74,7 +78,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn open_reviews(&self, shard: u32, limit: usize) -> Result<Vec<OpenReview>, StoreError> {
         let hash = ("rs", keys::review_shard(shard));
-        let items = self.query_index(tables::BY_REVIEW, hash, None, Some(limit)).await?;
+        let items = self.query_index(&self.names.events, tables::BY_REVIEW, hash, None, Some(limit)).await?;
         let review = |item: &Item| {
             let (pk, sk) = (text(item, "pk")?, text(item, "sk")?);
             let since_ms = item.get("rt")?.as_n().ok()?.parse().ok()?;
@@ -83,29 +87,65 @@ impl Store {
         Ok(items.iter().filter_map(review).collect())
     }
 
-    /// The next minute that the relay has to examine in a shard.
+    /// The jobs whose hold, or an extension of it, expires in a bucket, of one shard.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn relay_cursor(&self, shard: u32) -> Result<Option<i64>, StoreError> {
-        let item = self.get(&self.names.events, &keys::relay_cursor_pk(shard), keys::CURSOR).await?;
+    pub async fn jobs_expiring(&self, bucket: i64, shard: u32) -> Result<Vec<(TenantId, JobId)>, StoreError> {
+        let hash = ("xb", keys::bucket(bucket, shard));
+        let items = self.query_index(&self.names.jobs, tables::BY_EXPIRY, hash, None, None).await?;
+        let mut jobs: Vec<_> = items.iter().filter_map(|item| keys::job_of_pk(text(item, "pk")?)).collect();
+        jobs.dedup();
+        Ok(jobs)
+    }
+
+    /// The jobs of a wallet, a page at a time, in order of job; `after` is the last job of the page before.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn jobs_of_wallet(
+        &self, tenant: &TenantId, wallet: &WalletId, after: Option<&JobId>, limit: usize,
+    ) -> Result<Vec<JobId>, StoreError> {
+        let page = i32::try_from(limit).unwrap_or(i32::MAX);
+        let mut query = self
+            .client
+            .query()
+            .table_name(&self.names.jobs)
+            .index_name(tables::BY_WALLET)
+            .key_condition_expression("w = :w AND pk > :after")
+            .expression_attribute_values(":w", s(keys::wallet_pk(tenant, wallet)))
+            .limit(page);
+        // Every job key of the tenant sorts behind its prefix alone.
+        let start = after.map_or_else(|| keys::tenant_jobs_prefix(tenant), |job| keys::job_pk(tenant, job));
+        query = query.expression_attribute_values(":after", s(start));
+        let output = query.send().await.map_err(|error| classify("query index", &error))?;
+        let items = output.items.unwrap_or_default();
+        Ok(items.iter().filter_map(|item| keys::job_of_pk(text(item, "pk")?)).map(|(_, job)| job).collect())
+    }
+
+    /// Where a sweep has to go on in a shard: the next minute of receipts, or the next expiry bucket.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn cursor(&self, cursor: Cursor, shard: u32) -> Result<Option<i64>, StoreError> {
+        let item = self.get(&self.names.events, &cursor.pk(shard), keys::CURSOR).await?;
         Ok(item.and_then(|item| item.get("mi")?.as_n().ok()?.parse().ok()))
     }
 
-    /// Moves a shard's cursor on to `minute`; never back, so overlapping runs are harmless.
+    /// Moves a shard's cursor on; never back, so overlapping runs are harmless.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn advance_relay_cursor(&self, shard: u32, minute: i64) -> Result<(), StoreError> {
+    pub async fn advance_cursor(&self, cursor: Cursor, shard: u32, to: i64) -> Result<(), StoreError> {
         let update = self
             .client
             .update_item()
             .table_name(&self.names.events)
-            .key("pk", s(keys::relay_cursor_pk(shard)))
+            .key("pk", s(cursor.pk(shard)))
             .key("sk", s(keys::CURSOR))
             .update_expression("SET mi = :mi, sv = :sv")
             .condition_expression("attribute_not_exists(mi) OR mi < :mi")
-            .expression_attribute_values(":mi", n(minute))
+            .expression_attribute_values(":mi", n(to))
             .expression_attribute_values(":sv", n(domain::SCHEMA_VERSION));
         match update.send().await {
             Ok(_) => Ok(()),
@@ -113,6 +153,24 @@ impl Store {
                 Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(()),
                 _ => Err(classify("advance cursor", &error)),
             },
+        }
+    }
+}
+
+/// A durable cursor over the buckets of one shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cursor {
+    /// Over receipts, by minute.
+    Receipts,
+    /// Over expiring holds, by [`domain::limits::EXPIRY_BUCKET_MS`].
+    Expiry,
+}
+
+impl Cursor {
+    fn pk(self, shard: u32) -> String {
+        match self {
+            Self::Receipts => keys::relay_cursor_pk(shard),
+            Self::Expiry => keys::expiry_cursor_pk(shard),
         }
     }
 }

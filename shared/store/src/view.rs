@@ -29,16 +29,26 @@ impl Store {
     pub async fn load_effects(
         &self, provider: &Provider, envelope: &Envelope, planned: &[OperationName],
     ) -> Result<Effects, StoreError> {
-        let Some((tenant, job)) = self.find_job(provider, envelope).await? else { return Ok(Effects::default()) };
-        let plans = |name| planned.contains(&name);
+        let plans = |any: &[OperationName]| planned.iter().any(|name| any.contains(name));
         let mut effects = Effects::default();
-        if plans(OperationName::CompleteJob) || plans(OperationName::SettleUsage) {
+        if plans(&[OperationName::FundWallet, OperationName::ReverseFunding])
+            && let (Some(tenant), Some(wallet), Some(reference)) =
+                (&envelope.tenant, &envelope.wallet, &envelope.reference)
+        {
+            effects.funding = self.get_funding(tenant, wallet, reference).await?;
+            effects.funding_reversals = self.load_funding_reversals(tenant, wallet, reference).await?;
+        }
+        if !planned.iter().any(|name| name.needs_job()) {
+            return Ok(effects);
+        }
+        let Some((tenant, job)) = self.find_job(provider, envelope).await? else { return Ok(effects) };
+        if plans(&[OperationName::CompleteJob, OperationName::SettleUsage, OperationName::ExtendHold]) {
             effects.job = self.load_job(&tenant, &job).await?;
         }
-        if plans(OperationName::SettleUsage) {
+        if plans(&[OperationName::SettleUsage, OperationName::AdjustUsage]) {
             effects.ledger = self.load_ledger(&tenant, &job).await?;
         }
-        if plans(OperationName::RecordProgress) {
+        if plans(&[OperationName::RecordProgress]) {
             effects.progress = self.get_progress(&tenant, &job).await?;
         }
         Ok(effects)

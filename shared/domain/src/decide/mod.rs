@@ -5,8 +5,15 @@
 //! settled, whichever consumer comes first. Only the operation's OWN effect says "done", and each
 //! `decide` checks that before every limit of age, attempts or funds.
 
+pub mod adjust;
+pub mod cancel;
 pub mod complete;
+pub mod expire;
+pub mod extend;
+pub mod fund;
+pub mod posting;
 pub mod progress;
+pub mod reverse;
 pub mod settle;
 
 use crate::envelope::{Envelope, mismatch};
@@ -53,8 +60,9 @@ pub enum NoEffect {
 impl Ask<'_> {
     /// The limits that end in review. Called only after the operation's own effect was found absent.
     pub fn over_limit(&self) -> Option<NoEffect> {
-        if self.now_ms - self.business_time_ms > self.expire_after_ms {
-            let hours = (self.now_ms - self.business_time_ms) / 3_600_000;
+        let age_ms = self.now_ms.saturating_sub(self.business_time_ms);
+        if age_ms > self.expire_after_ms {
+            let hours = age_ms / 3_600_000;
             let note =
                 format!("sent {hours} h ago; the profile lets events act for {} h", self.expire_after_ms / 3_600_000);
             return Some(NoEffect::Review(Class::Expired, note));
@@ -111,6 +119,7 @@ pub fn standing(by: &By, envelope: &Envelope, outcome: Outcome, job: &Job, trans
     }
     let owner = format!("{:?} decided by {}", last.outcome, last.by).to_lowercase();
     let billable = envelope.usage.as_ref().is_some_and(|usage| usage.values().any(|q| q.scaled() > 0));
+    let partial = billable && job.policies.bill_partial && outcome != Outcome::Success;
     match (last.outcome, outcome) {
         (Outcome::Success, Outcome::Success) if last.usage == envelope.usage => {
             Standing::Settled(Class::AlreadyDone, owner)
@@ -118,7 +127,8 @@ pub fn standing(by: &By, envelope: &Envelope, outcome: Outcome, job: &Job, trans
         (Outcome::Success, Outcome::Success) => {
             Standing::Contested(Class::Conflict, format!("{owner}, with other usage"))
         }
-        (Outcome::Success, _) if billable && job.policies.bill_partial => {
+        // Usage that somebody would pay for is never dropped in silence.
+        (_, _) if partial && (last.outcome == Outcome::Success || last.usage != envelope.usage) => {
             Standing::Contested(Class::Conflict, format!("{owner}; this event says otherwise and has usage"))
         }
         (Outcome::Failure, Outcome::Success) if job.policies.provisional_failure => Standing::Next(last.version + 1),

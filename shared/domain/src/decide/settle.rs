@@ -1,31 +1,19 @@
 //! settle-usage: the one close of a hold, or a late capture when the hold is already closed.
 
+use super::posting::{Change, Check, Posting, from_available};
 use super::{Ask, NoEffect, Standing, standing};
 use crate::job::{Job, JobRecords, Outcome, Overage, Transition};
 use crate::keys;
-use crate::ledger::{Account, Advance, Balance, BalanceDelta, Entry, EntryKind, JobLedger, lines_out};
+use crate::ledger::{Account, Balance, Entry, EntryKind, JobLedger, lines_out};
 use crate::money::Micros;
 use crate::operation::Class;
 use crate::price::UsageError;
-
-/// One transaction: the entry, the balance's deltas, and the transition where none exists yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settlement {
-    /// Sort key of the entry in the job's ledger partition; put only if absent.
-    pub sort_key: String,
-    /// The entry.
-    pub entry: Entry,
-    /// What it does to the balance.
-    pub delta: BalanceDelta,
-    /// The transition to put, if this event's does not exist.
-    pub transition: Option<Transition>,
-}
 
 /// What the billing consumer may commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Commit all of it in one transaction.
-    Commit(Box<Settlement>),
+    Commit(Box<Posting>),
     /// Nothing to write.
     None(NoEffect),
 }
@@ -46,6 +34,11 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
     if view.ledger.own(ask.by).is_some() {
         return Decision::None(NoEffect::Done);
     }
+    if crate::planted::on("ours-taken-for-done")
+        && view.job.is_some_and(|job| job.transitions.iter().any(|t| t.by == *ask.by))
+    {
+        return Decision::None(NoEffect::Done); // PLANTED
+    }
     if let Some(limit) = ask.over_limit() {
         return Decision::None(limit);
     }
@@ -62,6 +55,7 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
         return Decision::None(NoEffect::Review(Class::Unreadable, "the receipt has no outcome".to_owned()));
     };
     let (version, transition) = match standing(ask.by, ask.envelope, outcome, &records.job, &records.transitions) {
+        Standing::Owns(version) if crate::planted::on("version-computed-as-maximum-plus-one") => (version + 1, None), // PLANTED
         Standing::Owns(version) => (version, None),
         Standing::Next(version) => (version, Some(transition(ask, version, outcome))),
         Standing::Overtaken(note) => return Decision::None(NoEffect::Noop(Class::Superseded, note)),
@@ -69,7 +63,7 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
         Standing::Contested(class, note) => return Decision::None(NoEffect::Review(class, note)),
     };
     match charge(ask, &records.job, outcome) {
-        Ok(charge) => Case { ask, job: &records.job, balance, version, transition, charge }.settle(view.ledger),
+        Ok(charge) => Case { ask, records, balance, version, transition, charge }.settle(view.ledger),
         Err(review) => Decision::None(review),
     }
 }
@@ -81,15 +75,20 @@ fn transition(ask: &Ask<'_>, version: u32, outcome: Outcome) -> Transition {
 
 /// The priced usage; zero for an outcome that the policies do not bill.
 fn charge(ask: &Ask<'_>, job: &Job, outcome: Outcome) -> Result<Micros, NoEffect> {
-    let billed = outcome == Outcome::Success || (job.policies.bill_partial && ask.envelope.usage.is_some());
+    let told = ask.envelope.usage.is_some() || !ask.envelope.usage_problem.is_empty();
+    let billed = outcome == Outcome::Success || (job.policies.bill_partial && told);
     if !billed {
         return Ok(Micros::ZERO);
+    }
+    if !ask.envelope.usage_problem.is_empty() {
+        return Err(NoEffect::Review(Class::InvalidUsage, ask.envelope.usage_problem.clone()));
     }
     let Some(usage) = &ask.envelope.usage else {
         let note = "a success without usage is not zero: find the usage at the provider".to_owned();
         return Err(NoEffect::Review(Class::NoUsage, note));
     };
-    job.price.charge(usage).map_err(|error| match error {
+    let charge = if outcome == Outcome::Success { job.price.charge(usage) } else { job.price.charge_partial(usage) };
+    charge.map_err(|error| match error {
         UsageError::Missing => NoEffect::Review(Class::NoUsage, error.to_string()),
         _ => NoEffect::Review(Class::InvalidUsage, error.to_string()),
     })
@@ -98,7 +97,7 @@ fn charge(ask: &Ask<'_>, job: &Job, outcome: Outcome) -> Result<Micros, NoEffect
 /// One settlement whose version and charge are known.
 struct Case<'a> {
     ask: &'a Ask<'a>,
-    job: &'a Job,
+    records: &'a JobRecords,
     balance: &'a Balance,
     version: u32,
     transition: Option<Transition>,
@@ -107,7 +106,7 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn settle(self, ledger: &JobLedger) -> Decision {
-        let success = self.outcome_is_success();
+        let success = self.ask.envelope.outcome == Some(Outcome::Success);
         match &ledger.close {
             None => self.close(success),
             Some(_) if self.charge == Micros::ZERO && !success => {
@@ -118,18 +117,20 @@ impl Case<'_> {
         }
     }
 
-    fn outcome_is_success(&self) -> bool {
-        self.ask.envelope.outcome == Some(Outcome::Success)
+    fn job(&self) -> &Job {
+        &self.records.job
     }
 
     /// Closes the hold: the charge up to the hold is captured, the rest released.
     fn close(self, success: bool) -> Decision {
-        let hold = self.job.hold;
+        let Ok(hold) = self.records.hold() else {
+            return Decision::None(NoEffect::Review(Class::Unreadable, "the hold is beyond the limit".to_owned()));
+        };
         if !success && self.charge == Micros::ZERO {
             return self.release(hold);
         }
-        let above = if self.charge > hold { self.charge.minus(hold).unwrap_or(Micros::ZERO) } else { Micros::ZERO };
-        let (captured, need, uncharged) = match self.job.policies.overage {
+        let above = self.charge.minus(hold).unwrap_or(Micros::ZERO).max(Micros::ZERO);
+        let (captured, need, uncharged) = match self.job().policies.overage {
             _ if above == Micros::ZERO => (self.charge, Micros::ZERO, Micros::ZERO),
             Overage::Cap => (hold, Micros::ZERO, above),
             Overage::Available if self.balance.covers(above) => (self.charge, above, Micros::ZERO),
@@ -143,63 +144,89 @@ impl Case<'_> {
         let available = released.minus(need).unwrap_or(Micros::ZERO); // one of the two is zero
         let mut entry = self.entry(EntryKind::Capture, captured, released);
         entry.uncharged = uncharged;
-        self.commit(keys::CLOSE.to_owned(), entry, available, hold.negated(), need)
+        entry.lines = lines_out(captured, Account::Revenue);
+        let change = Change { available, held: hold.negated(), need };
+        let posting = Posting::chained(keys::CLOSE.to_owned(), entry, self.balance, change);
+        let checks = self.checks();
+        Decision::Commit(Box::new(posting.with_transition(self.transition).with_checks(checks)))
+    }
+
+    /// What a close needs to be still true: the whole hold is closed, and where a failure may be followed
+    /// by a success, no later version came since it was read.
+    fn checks(&self) -> Vec<Check> {
+        let provisional = self.job().policies.provisional_failure && self.transition.is_none();
+        let later = provisional.then(|| Check::NoTransition(self.version + 1));
+        whole_hold(self.records).into_iter().chain(later).collect()
     }
 
     /// Gives the whole hold back. Neither needs nor advances the sequence.
     fn release(self, hold: Micros) -> Decision {
         let entry = self.entry(EntryKind::Release, Micros::ZERO, hold);
-        let delta = self.delta(hold, hold.negated(), Micros::ZERO, None);
-        let transition = self.transition;
-        Decision::Commit(Box::new(Settlement { sort_key: keys::CLOSE.to_owned(), entry, delta, transition }))
+        let twice = if crate::planted::on("release-counted-twice") { hold } else { Micros::ZERO }; // PLANTED
+        let available = hold.plus(twice).unwrap_or(hold);
+        let change = Change { available, held: hold.negated(), need: Micros::ZERO };
+        let posting = Posting::unchained(keys::CLOSE.to_owned(), entry, self.balance, change);
+        let checks = self.checks();
+        Decision::Commit(Box::new(posting.with_transition(self.transition).with_checks(checks)))
     }
 
-    /// Charges the available balance, since the hold is gone.
+    /// Charges the available balance, since the hold is gone. The hold still says how much was foreseen.
     fn late(self) -> Decision {
-        if !self.balance.covers(self.charge) {
-            return Decision::None(self.short(self.charge));
+        let foreseen = self.records.hold().is_ok_and(|hold| self.charge <= hold);
+        if self.job().policies.overage == Overage::Review && !foreseen {
+            let note = format!("the charge {} is above the hold, which is closed", self.charge);
+            return Decision::None(NoEffect::Review(Class::Overage, note));
         }
-        let entry = self.entry(EntryKind::LateCapture, self.charge, Micros::ZERO);
-        let (sort_key, charge) = (keys::late_capture_sk(self.version), self.charge);
-        self.commit(sort_key, entry, charge.negated(), Micros::ZERO, charge)
+        let uncharged = above_cap(self.records, self.charge);
+        let charge = self.charge.minus(uncharged).unwrap_or(Micros::ZERO); // at least the hold is left
+        if !self.balance.covers(charge) {
+            return Decision::None(self.short(charge));
+        }
+        let mut entry = self.entry(EntryKind::LateCapture, charge, Micros::ZERO);
+        entry.uncharged = uncharged;
+        let sort_key = keys::late_capture_sk(self.version);
+        match from_available(entry, Account::Revenue, sort_key, self.balance) {
+            Ok(posting) => Decision::Commit(Box::new(posting.with_transition(self.transition))),
+            Err(_) => Decision::None(self.short(charge)),
+        }
     }
 
     fn short(&self, need: Micros) -> NoEffect {
-        let note = format!("{need} {} is needed and {} is available", self.balance.currency, self.balance.available);
-        NoEffect::Review(Class::FundsShort, note)
+        funds_short(need, self.balance)
     }
 
     fn entry(&self, kind: EntryKind, amount: Micros, released: Micros) -> Entry {
         let charged = kind != EntryKind::Release;
+        let by = self.ask.by.to_string();
+        let entry = Entry::of_job(kind, self.job(), by, self.ask.now_ms);
         Entry {
-            kind,
-            tenant: self.job.tenant.clone(),
-            wallet: self.job.wallet.clone(),
-            job: Some(self.job.job.clone()),
             version: Some(self.version),
-            reference: None,
             amount,
             released,
-            uncharged: Micros::ZERO,
-            currency: self.job.currency(),
-            lines: if amount == Micros::ZERO { Vec::new() } else { lines_out(amount, Account::Revenue) },
             usage: self.ask.envelope.usage.clone().filter(|_| charged),
-            price_version: charged.then(|| self.job.price.version.clone()),
-            by: self.ask.by.to_string(),
-            created_ms: self.ask.now_ms,
-            link: None,
+            price_version: charged.then(|| self.job().price.version.clone()),
+            ..entry
         }
     }
+}
 
-    fn delta(&self, available: Micros, held: Micros, need: Micros, advance: Option<Advance>) -> BalanceDelta {
-        let (currency, credit_limit) = (self.job.currency(), self.balance.credit_limit);
-        BalanceDelta { available, held, need, advance, currency, credit_limit }
+/// What every close checks where holds can be extended: that it closes the whole hold.
+pub(crate) fn whole_hold(records: &JobRecords) -> Option<Check> {
+    if crate::planted::on("extension-not-checked-by-the-close") {
+        return None; // PLANTED
     }
+    records.job.policies.extendable.then(|| Check::NoExtension(records.next_extension()))
+}
 
-    fn commit(self, sort_key: String, entry: Entry, available: Micros, held: Micros, need: Micros) -> Decision {
-        let entry = entry.linked(self.balance);
-        let head = entry.link.as_ref().map(|l| l.hash.clone()).unwrap_or_default();
-        let delta = self.delta(available, held, need, Some(Advance { from: self.balance.sequence, head }));
-        Decision::Commit(Box::new(Settlement { sort_key, entry, delta, transition: self.transition }))
-    }
+/// What a charge has above the hold, where the policy caps it there: nobody pays that, neither at the
+/// close nor by a late capture nor by a correction.
+pub(crate) fn above_cap(records: &JobRecords, charge: Micros) -> Micros {
+    let hold = records.hold().ok().filter(|_| records.job.policies.overage == Overage::Cap);
+    hold.and_then(|hold| charge.minus(hold).ok()).map_or(Micros::ZERO, |above| above.max(Micros::ZERO))
+}
+
+/// The review of a debit that the wallet cannot bear.
+pub(crate) fn funds_short(need: Micros, balance: &Balance) -> NoEffect {
+    let note = format!("{need} {} is needed and {} is available", balance.currency, balance.available);
+    NoEffect::Review(Class::FundsShort, note)
 }

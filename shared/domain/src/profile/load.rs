@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{EventRule, Fields, IdSource, Profile, Source, TimeAt, TimeUnit};
+use super::{EventRule, Fields, IdSource, OnlyIf, Profile, Source, TimeAt, TimeUnit};
+use crate::event::CONTROL_PROVIDER;
 use crate::ids::{Provider, TenantId};
-use crate::job::{Outcome, Policies};
+use crate::job::{Outcome, Overage, Policies};
 use crate::json::Pointer;
 use crate::operation::OperationName;
 
@@ -48,8 +49,6 @@ struct Raw {
     secrets: Vec<String>,
     owner: String,
     retry_window_hours: u32,
-    #[serde(default)]
-    body_retention_days: u32,
     tenants: Vec<String>,
     event_id: RawIdSource,
     #[serde(default = "yes")]
@@ -69,7 +68,13 @@ struct Raw {
     #[serde(default)]
     fields: RawFields,
     #[serde(default)]
-    policies: Policies,
+    only_if: Vec<RawOnlyIf>,
+    #[serde(default)]
+    minor_digits: BTreeMap<String, u32>,
+    #[serde(default)]
+    policies: RawPolicies,
+    #[serde(default)]
+    models: BTreeMap<String, RawPolicies>,
     #[serde(default)]
     events: BTreeMap<String, RawEvent>,
 }
@@ -88,6 +93,30 @@ struct RawTime {
     unit: TimeUnit,
 }
 
+/// The file's form of [`Policies`], in which an unknown field is refused.
+#[derive(Deserialize, Default, Clone, Copy)]
+#[serde(deny_unknown_fields, default)]
+struct RawPolicies {
+    overage: Overage,
+    bill_partial: bool,
+    provisional_failure: bool,
+    extendable: bool,
+}
+
+impl From<RawPolicies> for Policies {
+    fn from(raw: RawPolicies) -> Self {
+        let RawPolicies { overage, bill_partial, provisional_failure, extendable } = raw;
+        Self { overage, bill_partial, provisional_failure, extendable }
+    }
+}
+
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+struct RawOnlyIf {
+    at: String,
+    is: String,
+}
+
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct RawFields {
@@ -101,6 +130,8 @@ struct RawFields {
     sequence: Option<String>,
     reference: Option<String>,
     usage: Option<String>,
+    amount: Option<String>,
+    minor_amount: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -108,6 +139,10 @@ struct RawFields {
 struct RawEvent {
     outcome: Option<Outcome>,
     operations: Vec<OperationName>,
+    #[serde(default)]
+    fields: RawFields,
+    #[serde(default)]
+    only_if: Vec<RawOnlyIf>,
 }
 
 fn yes() -> bool {
@@ -152,6 +187,9 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
     let source = |field: &'static str, text: &str| text.parse::<Source>().map_err(at(field));
     let optional = |field: &'static str, text: &Option<String>| text.as_deref().map(|t| source(field, t)).transpose();
     let pointer = |field: &'static str, text: &str| text.parse::<Pointer>().map_err(|e| at(field)(e.to_string()));
+    if slug == CONTROL_PROVIDER {
+        return Err(at("slug")("this name is reserved for what operators ask: choose another".to_owned()));
+    }
     if raw.secrets.is_empty() {
         return Err(at("secrets")("name at least one environment variable that holds a live secret".to_owned()));
     }
@@ -161,9 +199,8 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
     if ![200, 400, 409, 422].contains(&raw.quarantine_status) {
         return Err(at("quarantine_status")("must be 200, 400, 409 or 422".to_owned()));
     }
-    if raw.policies.provisional_failure && raw.policies.bill_partial {
-        let problem = "a provisional failure may not also bill partial usage: the later success would charge it again";
-        return Err(at("policies")(problem.to_owned()));
+    for policies in std::iter::once(&raw.policies).chain(raw.models.values()) {
+        check_policies((*policies).into()).map_err(at("policies"))?;
     }
     let expire_after_ms = i64::from(raw.expire_after_hours) * HOUR_MS;
     // The life of a hold must outlast the run and every late delivery of its outcome.
@@ -171,18 +208,9 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
     if hold_hours <= raw.retry_window_hours {
         return Err(at("hold_hours")(format!("must exceed the retry window of {} hours", raw.retry_window_hours)));
     }
-    let f = &raw.fields;
-    let fields = Fields {
-        tenant: optional("fields.tenant", &f.tenant)?,
-        job: optional("fields.job", &f.job)?,
-        provider_ref: optional("fields.ref", &f.provider_ref)?,
-        model: optional("fields.model", &f.model)?,
-        wallet: optional("fields.wallet", &f.wallet)?,
-        currency: optional("fields.currency", &f.currency)?,
-        sequence: optional("fields.sequence", &f.sequence)?,
-        reference: optional("fields.reference", &f.reference)?,
-        usage: f.usage.as_deref().map(|t| pointer("fields.usage", t.strip_prefix("body:").unwrap_or(t))).transpose()?,
-    };
+    let common = fields(&raw.fields, &Fields::default()).map_err(at("fields"))?;
+    let only_if = |only: RawOnlyIf| source("only_if", &only.at).map(|at| OnlyIf { at, is: only.is });
+    let events = raw.events.into_iter().map(|(name, event)| rule(event, &common).map(|r| (name, r)));
     let first_sent = match raw.first_sent {
         Some(time) => Some(TimeAt { at: source("first_sent", &time.at)?, unit: time.unit }),
         None => None,
@@ -193,7 +221,6 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
         secret_names: raw.secrets,
         owner: raw.owner,
         retry_window_hours: raw.retry_window_hours,
-        body_retention_days: raw.body_retention_days,
         tenants: tenants(&raw.tenants).map_err(at("tenants"))?,
         event_id: id_source(&raw.event_id).map_err(at("event_id"))?,
         id_signed: raw.id_signed,
@@ -205,14 +232,11 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
         expire_after_ms,
         hold_life_ms: i64::from(hold_hours) * HOUR_MS,
         quarantine_status: raw.quarantine_status,
-        fields,
-        policies: raw.policies,
-        events: raw
-            .events
-            .into_iter()
-            .map(|(name, event)| rule(event).map(|r| (name, r)))
-            .collect::<Result<_, _>>()
-            .map_err(at("events"))?,
+        only_if: raw.only_if.into_iter().map(only_if).collect::<Result<_, _>>()?,
+        minor_digits: raw.minor_digits,
+        policies: raw.policies.into(),
+        model_policies: raw.models.into_iter().map(|(model, policies)| (model, policies.into())).collect(),
+        events: events.collect::<Result<_, _>>().map_err(at("events"))?,
     })
 }
 
@@ -228,7 +252,43 @@ fn tenants(names: &[String]) -> Result<Option<Vec<TenantId>>, String> {
     }
 }
 
-fn rule(event: RawEvent) -> Result<EventRule, String> {
+fn check_policies(policies: Policies) -> Result<(), String> {
+    if policies.provisional_failure && policies.bill_partial {
+        let problem = "a provisional failure may not also bill partial usage: the later success would charge it again";
+        return Err(problem.to_owned());
+    }
+    Ok(())
+}
+
+/// The fields of a table, with `base` where it names none.
+fn fields(raw: &RawFields, base: &Fields) -> Result<Fields, String> {
+    let source = |text: &Option<String>, base: &Option<Source>| match text {
+        Some(text) => text.parse().map(Some),
+        None => Ok(base.clone()),
+    };
+    let usage = match &raw.usage {
+        Some(text) => match text.parse()? {
+            Source::Body(pointer) => Some(pointer),
+            Source::Header(_) => return Err("usage is an object of the body".to_owned()),
+        },
+        None => base.usage.clone(),
+    };
+    Ok(Fields {
+        tenant: source(&raw.tenant, &base.tenant)?,
+        job: source(&raw.job, &base.job)?,
+        provider_ref: source(&raw.provider_ref, &base.provider_ref)?,
+        model: source(&raw.model, &base.model)?,
+        wallet: source(&raw.wallet, &base.wallet)?,
+        currency: source(&raw.currency, &base.currency)?,
+        sequence: source(&raw.sequence, &base.sequence)?,
+        reference: source(&raw.reference, &base.reference)?,
+        amount: source(&raw.amount, &base.amount)?,
+        minor_amount: source(&raw.minor_amount, &base.minor_amount)?,
+        usage,
+    })
+}
+
+fn rule(event: RawEvent, common: &Fields) -> Result<EventRule, String> {
     let terminal = |name: &OperationName| matches!(name, OperationName::CompleteJob | OperationName::SettleUsage);
     if event.operations.iter().any(terminal) && event.outcome.is_none() {
         return Err(
@@ -240,7 +300,10 @@ fn rule(event: RawEvent) -> Result<EventRule, String> {
             return Err(format!("{name} is listed twice"));
         }
     }
-    Ok(EventRule { outcome: event.outcome, operations: event.operations })
+    let fields = fields(&event.fields, common)?;
+    let only = |only: RawOnlyIf| only.at.parse().map(|at| OnlyIf { at, is: only.is });
+    let only_if = event.only_if.into_iter().map(only).collect::<Result<_, _>>()?;
+    Ok(EventRule { outcome: event.outcome, operations: event.operations, fields, only_if })
 }
 
 fn id_source(raw: &RawIdSource) -> Result<IdSource, String> {

@@ -8,10 +8,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{Provider, TenantId};
+use crate::ids::{ModelId, Provider, TenantId};
 use crate::job::{Outcome, Policies};
 use crate::json::Pointer;
-use crate::operation::OperationName;
+use crate::operation::{OperationName, hex_sha256};
 
 pub use load::{ProfileError, Profiles};
 
@@ -86,6 +86,19 @@ pub struct Fields {
     pub reference: Option<Source>,
     /// The usage object.
     pub usage: Option<Pointer>,
+    /// An amount as a decimal in major units.
+    pub amount: Option<Source>,
+    /// An amount as a whole number of the currency's minor unit (cents).
+    pub minor_amount: Option<Source>,
+}
+
+/// A value that every event of this endpoint carries: live mode, the account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnlyIf {
+    /// Where.
+    pub at: Source,
+    /// The text of the value; `true` and `false` for booleans.
+    pub is: String,
 }
 
 /// What one event type leads to.
@@ -95,6 +108,10 @@ pub struct EventRule {
     pub outcome: Option<Outcome>,
     /// The operations, in the order in which they are planned.
     pub operations: Vec<OperationName>,
+    /// Where this type's business fields stand: the profile's, with this type's own in their place.
+    pub fields: Fields,
+    /// What an event of this type must carry to lead to anything, such as a payment's status.
+    pub only_if: Vec<OnlyIf>,
 }
 
 /// One configured endpoint.
@@ -110,8 +127,6 @@ pub struct Profile {
     pub owner: String,
     /// How long the provider tries again, in hours.
     pub retry_window_hours: u32,
-    /// How long kept bodies live, in days; 0 keeps none.
-    pub body_retention_days: u32,
     /// The tenants it may speak for; `None` is all.
     pub tenants: Option<Vec<TenantId>>,
     /// Where the event id stands.
@@ -134,15 +149,34 @@ pub struct Profile {
     pub hold_life_ms: i64,
     /// Status for what cannot be processed: 200, or 400, 409, 422 where the provider wants it.
     pub quarantine_status: u16,
-    /// Where the business fields stand.
-    pub fields: Fields,
+    /// What an event must carry to be this endpoint's at all.
+    pub only_if: Vec<OnlyIf>,
+    /// Decimal places of a currency's minor unit where this provider differs from ISO 4217.
+    pub minor_digits: BTreeMap<String, u32>,
     /// Pinned in each job at submission.
     pub policies: Policies,
+    /// In place of `policies` for some models.
+    pub model_policies: BTreeMap<String, Policies>,
     /// By event type.
     pub events: BTreeMap<String, EventRule>,
 }
 
 impl Profile {
+    /// The policies that a job of this model pins.
+    pub fn policies_for(&self, model: &ModelId) -> Policies {
+        self.model_policies.get(model.as_str()).copied().unwrap_or(self.policies)
+    }
+
+    /// Names the rule by which payloads are hashed, so that a changed `hash_ignore` makes no honest
+    /// redelivery a conflict; empty when nothing is ignored.
+    pub fn hash_rule(&self) -> String {
+        if self.hash_ignore.is_empty() {
+            return String::new();
+        }
+        let named: Vec<String> = self.hash_ignore.iter().map(ToString::to_string).collect();
+        format!("{}-", &hex_sha256(&named.join("\n"))[..8])
+    }
+
     /// True when the profile may speak for this tenant.
     pub fn serves(&self, tenant: &TenantId) -> bool {
         self.tenants.as_ref().is_none_or(|tenants| tenants.contains(tenant))

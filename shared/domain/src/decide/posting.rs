@@ -1,0 +1,106 @@
+//! A posting: one transaction over a ledger entry, the wallet's balance, and what must still be true.
+
+use crate::job::Transition;
+use crate::ledger::{Account, Advance, Balance, BalanceDelta, Entry, lines_out};
+use crate::money::{Micros, MoneyError};
+
+/// What the transaction checks beside its own puts, in the job's partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// No extension of this number exists: the hold that was read is the whole hold.
+    NoExtension(u32),
+    /// No terminal transition of this version exists.
+    NoTransition(u32),
+    /// The hold is not closed.
+    NoClose,
+}
+
+/// One posting. All of it commits, or nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posting {
+    /// Sort key of the entry in its ledger partition; put only if absent.
+    pub sort_key: String,
+    /// The entry.
+    pub entry: Entry,
+    /// What it does to the balance.
+    pub delta: BalanceDelta,
+    /// The transition to put, if this event's does not exist.
+    pub transition: Option<Transition>,
+    /// What must still be true.
+    pub checks: Vec<Check>,
+    /// A key that only one posting can take: for postings that were decided from a sum of entries. Reads
+    /// beside a transaction can show its balance and not yet its entry (DynamoDB's isolation of single
+    /// reads), so two such postings must collide on more than the balance's sequence.
+    pub slot: Option<String>,
+}
+
+/// How an entry changes the balance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Change {
+    /// Added to available.
+    pub available: Micros,
+    /// Added to held.
+    pub held: Micros,
+    /// Taken from available under a funds condition.
+    pub need: Micros,
+}
+
+impl Posting {
+    /// A posting of an entry that moves the wallet's money: it advances sequence and chain.
+    pub fn chained(sort_key: String, entry: Entry, balance: &Balance, change: Change) -> Self {
+        let entry = entry.linked(balance);
+        let head = entry.link.as_ref().map(|link| link.hash.clone()).unwrap_or_default();
+        let advance = Advance { from: balance.sequence, to: balance.sequence + 1, head };
+        Self::new(sort_key, entry, balance, change, Some(advance))
+    }
+
+    /// A posting of an entry that moves nothing out of the wallet: neither needs nor advances the sequence.
+    pub fn unchained(sort_key: String, entry: Entry, balance: &Balance, change: Change) -> Self {
+        Self::new(sort_key, entry, balance, change, None)
+    }
+
+    fn new(sort_key: String, entry: Entry, balance: &Balance, change: Change, advance: Option<Advance>) -> Self {
+        let delta = BalanceDelta {
+            available: change.available,
+            held: change.held,
+            need: change.need,
+            advance,
+            currency: balance.currency,
+            credit_limit: balance.credit_limit,
+        };
+        Self { sort_key, entry, delta, transition: None, checks: Vec::new(), slot: None }
+    }
+
+    /// With a transition to put.
+    #[must_use]
+    pub fn with_transition(mut self, transition: Option<Transition>) -> Self {
+        self.transition = transition;
+        self
+    }
+
+    /// With a key that only one posting can take.
+    #[must_use]
+    pub fn with_slot(mut self, slot: String) -> Self {
+        self.slot = Some(slot);
+        self
+    }
+
+    /// With what must still be true.
+    #[must_use]
+    pub fn with_checks(mut self, checks: impl IntoIterator<Item = Check>) -> Self {
+        self.checks.extend(checks);
+        self
+    }
+}
+
+/// An entry that charges the wallet for `amount` (or, negative, pays it back) outside the hold.
+///
+/// # Errors
+/// [`MoneyError::TooLarge`] when an amount leaves the limits.
+pub fn from_available(entry: Entry, to: Account, sort_key: String, balance: &Balance) -> Result<Posting, MoneyError> {
+    let amount = if entry.kind.wallet_sign() > 0 { entry.amount.negated() } else { entry.amount };
+    balance.available.plus(balance.held)?.minus(amount)?;
+    let lines = lines_out(amount, to);
+    let change = Change { available: amount.negated(), held: Micros::ZERO, need: amount.max(Micros::ZERO) };
+    Ok(Posting::chained(sort_key, Entry { lines, ..entry }, balance, change))
+}

@@ -1,0 +1,29 @@
+//! Reversal: captured money goes back to the wallet under its own key; in sum never more than was
+//! captured.
+
+use super::NoEffect;
+use super::posting::{Posting, from_available};
+use crate::ids::Reference;
+use crate::keys;
+use crate::ledger::{Account, Balance, Entry, JobLedger};
+use crate::operation::Class;
+
+/// The posting of a reversal of `entry.amount`, or why it is refused.
+///
+/// # Errors
+/// The verdict.
+pub fn post(entry: Entry, reference: &Reference, ledger: &JobLedger, balance: &Balance) -> Result<Posting, NoEffect> {
+    let beyond = |_| NoEffect::Review(Class::NotPossible, "an amount is beyond the limit".to_owned());
+    let captured = ledger.captured().map_err(beyond)?;
+    let reversed = ledger.reversed().map_err(beyond)?;
+    let after = reversed.plus(entry.amount).map_err(beyond)?;
+    if after > captured && !crate::planted::on("reversal-without-its-sum") {
+        // PLANTED
+        let note =
+            format!("{captured} was captured and {reversed} reversed before: at most the difference can be reversed");
+        return Err(NoEffect::Review(Class::NotPossible, note));
+    }
+    let entry = Entry { reference: Some(reference.to_string()), ..entry };
+    let posting = from_available(entry, Account::Revenue, keys::reverse_sk(reference), balance).map_err(beyond)?;
+    Ok(posting.with_slot(keys::slot_sk(ledger.next_change())))
+}
