@@ -91,6 +91,7 @@ impl EmbeddedAws {
         let file = dir.join("dynamodb.sqlite");
         let database = Database::new(&file.to_string_lossy()).map_err(OpenError::Database)?;
         let queues = QueueEngine::open(&dir.join("sqs.sqlite"), clock, 0)?;
+        queues.release_in_flight();
         Ok(Self::new(database, queues))
     }
 

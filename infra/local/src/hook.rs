@@ -230,6 +230,21 @@ pub trait CallHook: Send + Sync + Debug {
     }
 }
 
+/// A hook made of a function that decides before each call.
+pub struct FnHook<F>(pub F);
+
+impl<F> Debug for FnHook<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FnHook")
+    }
+}
+
+impl<F: Fn(&Call) -> HookDecision + Send + Sync> CallHook for FnHook<F> {
+    fn on_call(&self, call: &Call) -> HookDecision {
+        (self.0)(call)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -276,20 +291,5 @@ mod tests {
             .filter_map(|reason| reason["Code"].as_str())
             .collect();
         assert_eq!(codes, ["None", "TransactionConflict", "None"]);
-    }
-}
-
-/// A hook made of a function that decides before each call.
-pub struct FnHook<F>(pub F);
-
-impl<F> Debug for FnHook<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("FnHook")
-    }
-}
-
-impl<F: Fn(&Call) -> HookDecision + Send + Sync> CallHook for FnHook<F> {
-    fn on_call(&self, call: &Call) -> HookDecision {
-        (self.0)(call)
     }
 }

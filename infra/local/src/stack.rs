@@ -124,7 +124,7 @@ impl Stack {
     /// [`StackError`] when a table or queue cannot be created.
     pub async fn embedded(aws: &EmbeddedAws, config: StackConfig) -> Result<Self, StackError> {
         let client = |function| aws.http_client_with((config.hooks)(function));
-        let mut wiring = Wiring::new(&config, "https://embedded.invalid", client);
+        let mut wiring = Wiring::new(&config, "https://embedded.invalid", true, client);
         wiring.create().await?;
         let functions = wiring.functions().await;
         let poller = |queue: String, handler: Handler| {
@@ -146,9 +146,9 @@ impl Stack {
     /// [`StackError`] when a table or queue cannot be created.
     pub async fn remote(endpoint: &str, config: StackConfig) -> Result<Self, StackError> {
         let http = clients::https_client();
-        let mut wiring = Wiring::new(&config, endpoint, |_| http.clone());
+        let mut wiring = Wiring::new(&config, endpoint, false, |_| http.clone());
         wiring.create().await?;
-        let sqs = aws_sdk_sqs::Client::new(&clients::local_config(http.clone(), endpoint).await);
+        let sqs = aws_sdk_sqs::Client::new(&clients::endpoint_config(http.clone(), endpoint).await);
         let functions = wiring.functions().await;
         let poller = |(queue, handler)| RemotePoller::new(sqs.clone(), queue, handler, CONSUMER_TIMEOUT);
         let pollers = functions.sources().into_iter().map(poller).collect();
@@ -265,24 +265,33 @@ struct Wiring<'a, C: Fn(Function) -> SharedHttpClient> {
     config: &'a StackConfig,
     endpoint: &'a str,
     client: C,
+    embedded: bool,
     queues: QueueUrls,
 }
 
 impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
-    fn new(config: &'a StackConfig, endpoint: &'a str, client: C) -> Self {
+    fn new(config: &'a StackConfig, endpoint: &'a str, embedded: bool, client: C) -> Self {
         let queues = QueueUrls { job: String::new(), billing: String::new() };
-        Self { config, endpoint, client, queues }
+        Self { config, endpoint, client, embedded, queues }
     }
 
     async fn create(&mut self) -> Result<(), StackError> {
         self.app(Function::Control).await.store.create_tables().await?;
-        let config = clients::local_config((self.client)(Function::Control), self.endpoint).await;
+        let config = self.sdk_config(Function::Control).await;
         self.queues = queue::create_queues(&aws_sdk_sqs::Client::new(&config), PREFIX).await?;
         Ok(())
     }
 
+    async fn sdk_config(&self, function: Function) -> aws_config::SdkConfig {
+        let client = (self.client)(function);
+        if self.embedded {
+            return clients::local_config(client, self.endpoint).await;
+        }
+        clients::endpoint_config(client, self.endpoint).await
+    }
+
     async fn app(&self, function: Function) -> App {
-        let config = clients::local_config((self.client)(function), self.endpoint).await;
+        let config = self.sdk_config(function).await;
         // A partition of its own: the SDK's retry tokens are shared by the whole process otherwise.
         let partition = || aws_smithy_runtime::client::retries::RetryPartition::new(self.config.random.token());
         let dynamodb = aws_sdk_dynamodb::config::Builder::from(&config).retry_partition(partition()).build();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::limits::RetryPolicy;
+use domain::limits::{BUCKET_MS, EXPIRY_BUCKET_MS, RetryPolicy, SHARDS};
 use domain::price::PriceBook;
 use domain::profile::Profiles;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
@@ -12,6 +12,7 @@ use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
 use runtime::random::SharedRandom;
 use serde_json::{Value, json};
 use signature::{Headers, Recipe, Request, Secret, Verifier};
+use store::Cursor;
 
 use crate::aws::{EmbeddedAws, OpenError};
 use crate::clock::{Clock, ManualClock};
@@ -129,6 +130,7 @@ impl World {
             hooks: Arc::new(move |function| hooks.of(function)),
         };
         let stack = Arc::new(Stack::embedded(&aws, stack_config).await?);
+        begin_sweeps(&stack).await?;
         let recipe = Recipe::named("standard-webhooks").ok_or_else(|| refused(&"no standard-webhooks recipe"))?;
         let signer = Verifier::new(recipe, vec![Secret::new("world", ACME_SECRET)]).map_err(|e| refused(&e))?;
         Ok(Self { aws, clock, stack, signer })
@@ -220,6 +222,17 @@ impl World {
         }
         self.drain().await.map(|_| ())
     }
+}
+
+/// Sets the relay's cursors to the world's beginning, as if it had run until then: its first run would
+/// otherwise look through a day of empty buckets.
+async fn begin_sweeps(stack: &Stack) -> Result<(), StackError> {
+    for shard in 0..SHARDS {
+        let minute = BEGINS_MS.div_euclid(BUCKET_MS) - 5;
+        stack.app.store.advance_cursor(Cursor::Receipts, shard, minute).await?;
+        stack.app.store.advance_cursor(Cursor::Expiry, shard, BEGINS_MS.div_euclid(EXPIRY_BUCKET_MS) - 1).await?;
+    }
+    Ok(())
 }
 
 /// The status code and the `status` member of an answer, or its `code` when it is a problem.

@@ -239,6 +239,12 @@ impl Queue {
         Ok(())
     }
 
+    /// Makes every message in flight visible, as if its consumer had given it back.
+    pub(crate) fn release_all(&mut self) {
+        let in_flight: Vec<u64> = self.deadlines.iter().map(|&(_, seq)| seq).collect();
+        in_flight.into_iter().for_each(|seq| self.release(seq));
+    }
+
     /// Removes every message; the deduplication window stays.
     pub(crate) fn purge(&mut self) {
         self.messages.clear();

@@ -30,6 +30,13 @@ pub struct RequestFacts {
     pub local_actor: Option<String>,
 }
 
+/// The path as HTTP APIs hand it on: percent-decoded, and cut at a decoded `?` (seen on AWS and reported in
+/// middleapi/standard-server#93).
+fn decoded_path(path: &str) -> String {
+    let decoded = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
+    decoded.split('?').next().unwrap_or_default().to_owned()
+}
+
 /// The event of payload format 2.0.
 #[must_use]
 pub fn payload_v2(head: &Parts, body: &[u8], facts: &RequestFacts) -> Value {
@@ -39,7 +46,7 @@ pub fn payload_v2(head: &Parts, body: &[u8], facts: &RequestFacts) -> Value {
     let mut set = |name: &str, value: Value| event.insert(name.to_owned(), value);
     set("version", json!("2.0"));
     set("routeKey", json!("$default"));
-    set("rawPath", json!(head.uri.path()));
+    set("rawPath", json!(decoded_path(head.uri.path())));
     set("rawQueryString", json!(query));
     set("headers", json!(headers));
     if !cookies.is_empty() {
