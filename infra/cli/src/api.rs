@@ -5,6 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use runtime::gateway::path_part;
 use serde::Serialize;
 use serde_json::Value;
 use ureq::Agent;
@@ -74,7 +75,7 @@ impl Api {
 
     /// The full URL of a path.
     pub fn url(&self, path: &[&str]) -> String {
-        path.iter().fold(self.base.clone(), |url, part| format!("{url}/{}", encode(part)))
+        path.iter().fold(self.base.clone(), |url, part| format!("{url}/{}", path_part(part)))
     }
 
     /// Calls the control API.
@@ -82,7 +83,14 @@ impl Api {
     /// # Errors
     /// No answer, or no AWS identity to sign with.
     pub fn control<T: Serialize>(&self, method: &str, path: &[&str], body: Option<&T>) -> Result<Answer, CliError> {
-        let url = self.url(&[&["control"], path].concat());
+        self.call_control(method, &self.control_url(path), body)
+    }
+
+    fn control_url(&self, path: &[&str]) -> String {
+        self.url(&[&["control"], path].concat())
+    }
+
+    fn call_control<T: Serialize>(&self, method: &str, url: &str, body: Option<&T>) -> Result<Answer, CliError> {
         let body = body.map(serde_json::to_vec).transpose();
         let body = body.map_err(|error| CliError::Misuse(format!("the request cannot be written as JSON: {error}")))?;
         let mut headers = Vec::new();
@@ -93,9 +101,9 @@ impl Api {
             self.refuse_plain_http()?;
             let caller = Caller::load(&self.host)?;
             let bytes = body.as_deref().unwrap_or_default();
-            headers.extend(sign::headers(&caller, sign::API_GATEWAY, method, &url, bytes, SystemTime::now())?);
+            headers.extend(sign::headers(&caller, sign::API_GATEWAY, method, url, bytes, SystemTime::now())?);
         }
-        self.call(method, &url, &headers, body.as_deref())
+        self.call(method, url, &headers, body.as_deref())
     }
 
     /// Reads from the control API.
@@ -104,6 +112,14 @@ impl Api {
     /// As [`Self::control`].
     pub fn get(&self, path: &[&str]) -> Result<Answer, CliError> {
         self.control::<()>("GET", path, None)
+    }
+
+    /// Reads from the control API, with parameters.
+    ///
+    /// # Errors
+    /// As [`Self::control`].
+    pub fn get_with(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Answer, CliError> {
+        self.call_control::<()>("GET", &with_query(self.control_url(path), query), None)
     }
 
     /// Delivers a webhook.
@@ -144,26 +160,20 @@ impl Api {
     }
 }
 
+/// A URL with parameters, every byte percent-encoded that is not unreserved (RFC 3986).
+fn with_query(url: String, query: &[(&str, &str)]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    let write = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    let encode = |text: &str| text.bytes().map(write).collect::<String>();
+    let pairs: Vec<String> = query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+    if pairs.is_empty() { url } else { format!("{url}?{}", pairs.join("&")) }
+}
+
 /// Whether a host is this machine.
 fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let address = host.parse::<std::net::IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
-}
-
-/// One part of a path, percent-encoded but for RFC 3986's unreserved characters. `.` and `..` are encoded too: they would
-/// otherwise name another path.
-fn encode(part: &str) -> String {
-    let dots = part == "." || part == "..";
-    let mut out = String::with_capacity(part.len());
-    for byte in part.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(char::from(byte)),
-            b'.' if !dots => out.push('.'),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -175,8 +185,14 @@ mod tests {
     fn path_parts_cannot_leave_their_place() {
         let api = Api::new("http://127.0.0.1:9000/").unwrap();
         let url = api.url(&["control", "events", "acme", "a/b c#%é", ".."]);
-        assert_eq!(url, "http://127.0.0.1:9000/control/events/acme/a%2Fb%20c%23%25%C3%A9/%2E%2E");
-        assert_eq!(encode("small-1.v2~x_"), "small-1.v2~x_");
+        assert_eq!(url, "http://127.0.0.1:9000/control/events/acme/a~2Fb~20c~23~25~C3~A9/~2E~2E");
+    }
+
+    #[test]
+    fn parameters_survive_the_way_through_a_url() {
+        let url = with_query("http://a".to_owned(), &[("after", "j 1&b=c+é"), ("limit", "5")]);
+        assert_eq!(url, "http://a?after=j%201%26b%3Dc%2B%C3%A9&limit=5");
+        assert_eq!(with_query("http://a".to_owned(), &[]), "http://a");
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! The command line. Every help text is what the verb does, no more.
 
+mod ledger;
+
 use std::path::PathBuf;
+
+pub use ledger::{AuditArgs, ExportArgs, ImportArgs, JobActionArgs, JobCancelArgs, WalletStatementArgs};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -44,12 +48,27 @@ pub enum Verb {
     Verify(VerifyArgs),
     /// Show everything known of one event, and what happens next
     Explain(ExplainArgs),
-    /// Create, fund and show wallets
+    /// Create, fund and show wallets, and print their statements
     #[command(subcommand)]
     Wallet(WalletVerb),
-    /// Submit jobs with a hold, and show what became of them
+    /// Submit jobs with a hold, show what became of them, cancel, extend, adjust and reverse them
     #[command(subcommand)]
     Job(JobVerb),
+    /// Recompute the chain, the balance and the holds of wallets from their entries
+    ///
+    /// Reads each wallet, its whole statement, its open holds and the wallet again; if the wallet was written meanwhile
+    /// it starts over, five readings at most. What is wrong must be seen twice. Exit codes: 0 every wallet is clean,
+    /// 1 one is broken (its first broken link is named by wallet and sequence) or was written during every reading.
+    Audit(AuditArgs),
+    /// Print a wallet's entries as JSON lines, each with its job's model, request id and metadata
+    Export(ExportArgs),
+    /// Create wallets with their opening balances from a file of JSON lines
+    ///
+    /// One object a line: {"tenant":"t1","wallet":"w1","currency":"USD","credit_limit":"0.00","opening_balance":"25.00",
+    /// "reference":"opening-1"}. credit_limit is "0.00" when absent; an opening balance of "0.00" books nothing. The same
+    /// file again changes nothing: the reference is the key of the booking. A refused line stops no other; with any
+    /// refused line the exit code is 1.
+    Import(ImportArgs),
 }
 
 /// Which server is asked.
@@ -188,6 +207,8 @@ pub enum WalletVerb {
     Fund(WalletFundArgs),
     /// Show what is available and what is held
     Show(WalletShowArgs),
+    /// Show every entry with its running total, and the open holds
+    Statement(WalletStatementArgs),
 }
 
 /// `wallet create`.
@@ -244,6 +265,14 @@ pub enum JobVerb {
     Submit(JobSubmitArgs),
     /// Show a job, its transitions and its settlements
     Show(JobShowArgs),
+    /// Cancel a job and release its hold
+    Cancel(JobCancelArgs),
+    /// Reserve more for a running job and let its hold last longer, where the profile allows it
+    Extend(JobActionArgs),
+    /// Correct what was captured: a positive amount charges more, a negative one gives back
+    Adjust(JobActionArgs),
+    /// Give captured money back to the wallet, in part or whole, never more than was captured
+    Reverse(JobActionArgs),
 }
 
 /// `job submit`.
@@ -322,6 +351,13 @@ mod tests {
         assert!(misuse(&["hookledger", "verify", "--header", "A: b"]));
         assert!(misuse(&["hookledger", "job", "submit", "t1", "j1", "--provider", "acme"]));
         assert!(misuse(&["hookledger", "nonsense"]));
+        assert!(misuse(&["hookledger", "audit", "t1"]));
+        assert!(misuse(&["hookledger", "wallet", "statement", "t1", "w1", "--json", "--csv"]));
+        let cancel = ["hookledger", "job", "cancel", "t1", "j1", "--reference", "r", "--reason", "x", "--amount", "1"];
+        assert!(misuse(&cancel) && !misuse(&cancel[..9]));
+        let adjust =
+            ["hookledger", "job", "adjust", "t1", "j1", "--reference", "r", "--reason", "x", "--amount", "-1.5"];
+        assert!(!misuse(&adjust) && misuse(&adjust[..9]));
         assert!(!misuse(&["hookledger", "send", "acme", "-", "--concurrency", "64", "--times", "1000000"]));
     }
 

@@ -13,6 +13,7 @@ use local::stack::{Stack, StackConfig, gateway_timeout};
 use local::{Clock, EmbeddedAws, SystemClock};
 use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
 use runtime::random::SharedRandom;
+use runtime::telemetry;
 use tokio::sync::watch;
 
 use crate::args::DevArgs;
@@ -31,6 +32,7 @@ pub fn run(args: &DevArgs) -> Result<ExitCode, CliError> {
 
 async fn serve(args: &DevArgs) -> Result<(), CliError> {
     log_to_stderr();
+    telemetry::quiet_panics();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let config = StackConfig {
         clock: clock.clone(),
@@ -99,9 +101,7 @@ fn announce(args: &DevArgs, port: u16) {
 
 fn log_to_stderr() {
     let level = std::env::var("HOOKLEDGER_LOG").unwrap_or_else(|_| "info".to_owned());
-    let filter =
-        format!("{level},aws_smithy_runtime=warn,aws_config=warn,aws_sdk_dynamodb=warn,aws_sdk_sqs=warn,hyper=warn");
-    let filter = tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| "info".into());
+    let filter = telemetry::filter(&level);
     // A second start keeps the first subscriber.
     let _ =
         tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).try_init();

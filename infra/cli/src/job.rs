@@ -51,7 +51,7 @@ fn hold(body: &Value) -> String {
 }
 
 /// Everything about one job.
-fn page(body: &Value) -> String {
+pub fn page(body: &Value) -> String {
     let mut page =
         format!("Job {} of tenant {}: {}\n", cell(&body["job"]), cell(&body["tenant"]), cell(&body["status"]));
     page += &card([
@@ -66,15 +66,30 @@ fn page(body: &Value) -> String {
         ("progress", progress(&body["progress"])),
     ]);
     page += &section("Outcome", ["version", "outcome", "usage", "by", "at"], &body["transitions"], |row| {
-        [cell(&row["version"]), cell(&row["outcome"]), labels(&row["usage"]), cell(&row["by"]), cell(&row["at"])]
+        [cell(&row["version"]), cell(&row["outcome"]), labels(&row["usage"]), by(row), cell(&row["at"])]
     });
-    let header = ["kind", "version", "captured", "released", "currency", "entry", "by", "at"];
+    if body["extensions"].as_array().is_some_and(|extensions| !extensions.is_empty()) {
+        page += &section("Extensions of the hold", ["amount", "reference", "at"], &body["extensions"], |row| {
+            [amount(&row["amount"]), cell(&row["reference"]), cell(&row["at"])]
+        });
+    }
+    let header = ["kind", "version", "captured", "released", "reversed", "entry", "by", "at"];
     page += &section("Money", header, &body["settlements"], |row| {
-        let [kind, version, currency] = ["kind", "version", "currency"].map(|name| cell(&row[name]));
-        let [entry, by, at] = ["sequence", "by", "at"].map(|name| cell(&row[name]));
-        [kind, version, amount(&row["captured"]), amount(&row["released"]), currency, entry, by, at]
+        let [kind, version, entry, at] = ["kind", "version", "sequence", "at"].map(|name| cell(&row[name]));
+        let reversed = if row["kind"] == "reverse" { amount(&row["amount"]) } else { "-".to_owned() };
+        [kind, version, amount(&row["captured"]), amount(&row["released"]), reversed, entry, by(row), at]
     });
     page
+}
+
+/// Who asked: an event; or a person, by the reference where it is recorded, else by the hash that stands for it.
+fn by(row: &Value) -> String {
+    let name = cell(&row["by"]);
+    let Some(kind) = name.strip_prefix("control/").and_then(|id| id.split('.').next()) else { return name };
+    match &row["reference"] {
+        Value::String(reference) => format!("{kind} {}", plain(reference)),
+        _ => format!("a person's {kind}"),
+    }
 }
 
 /// A table under a title; nothing for an empty list.
@@ -143,16 +158,20 @@ Money: none yet
     fn a_settled_job_shows_its_capture() {
         let mut body = job();
         body["settlements"] = json!([{
-            "kind": "capture", "version": 1, "captured": "0.008700", "released": "4.991300", "currency": "USD",
+            "kind": "capture", "version": 1, "amount": "0.008700", "captured": "0.008700", "released": "4.991300",
             "by": "acme/msg_1", "at": "2026-11-29T12:00:01Z", "sequence": 2
+        }, {
+            "kind": "reverse", "version": null, "amount": "0.002000", "captured": "0.000000", "released": "0.000000",
+            "by": "control/reverse.0123456789abcdef", "reference": "r-1", "at": "2026-11-29T12:00:02Z", "sequence": 3
         }]);
         let by_hand = "
 Money
-┌─────────┬─────────┬──────────┬──────────┬──────────┬───────┬────────────┬──────────────────────┐
-│ kind    ┆ version ┆ captured ┆ released ┆ currency ┆ entry ┆ by         ┆ at                   │
-╞═════════╪═════════╪══════════╪══════════╪══════════╪═══════╪════════════╪══════════════════════╡
-│ capture ┆ 1       ┆ 0.0087   ┆ 4.9913   ┆ USD      ┆ 2     ┆ acme/msg_1 ┆ 2026-11-29T12:00:01Z │
-└─────────┴─────────┴──────────┴──────────┴──────────┴───────┴────────────┴──────────────────────┘
+┌─────────┬─────────┬──────────┬──────────┬──────────┬───────┬─────────────┬──────────────────────┐
+│ kind    ┆ version ┆ captured ┆ released ┆ reversed ┆ entry ┆ by          ┆ at                   │
+╞═════════╪═════════╪══════════╪══════════╪══════════╪═══════╪═════════════╪══════════════════════╡
+│ capture ┆ 1       ┆ 0.0087   ┆ 4.9913   ┆ -        ┆ 2     ┆ acme/msg_1  ┆ 2026-11-29T12:00:01Z │
+│ reverse ┆ -       ┆ 0.00     ┆ 0.00     ┆ 0.002    ┆ 3     ┆ reverse r-1 ┆ 2026-11-29T12:00:02Z │
+└─────────┴─────────┴──────────┴──────────┴──────────┴───────┴─────────────┴──────────────────────┘
 ";
         let page = page(&body);
         assert!(page.ends_with(by_hand), "{page}");

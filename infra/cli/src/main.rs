@@ -2,17 +2,23 @@
 //!
 //! Each verb is one module. Exit codes: 0 done, 1 found something wrong or refused by the server, 2 misuse.
 
+mod action;
 mod api;
 mod args;
+mod audit;
 mod dev;
 mod drill;
 mod error;
 mod explain;
+mod export;
+mod import;
 mod job;
 mod output;
+mod pages;
 mod secrets;
 mod send;
 mod sign;
+mod statement;
 mod verify;
 mod volley;
 mod wallet;
@@ -45,7 +51,15 @@ fn run(verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Wallet(WalletVerb::Create(args)) => wallet::create(args),
         Verb::Wallet(WalletVerb::Fund(args)) => wallet::fund(args),
         Verb::Wallet(WalletVerb::Show(args)) => wallet::show(args),
+        Verb::Wallet(WalletVerb::Statement(args)) => statement::run(&args),
         Verb::Job(JobVerb::Submit(args)) => job::submit(args),
         Verb::Job(JobVerb::Show(args)) => job::show(args),
+        Verb::Job(JobVerb::Cancel(args)) => action::cancel(args),
+        Verb::Job(JobVerb::Extend(args)) => action::run("extend", args),
+        Verb::Job(JobVerb::Adjust(args)) => action::run("adjust", args),
+        Verb::Job(JobVerb::Reverse(args)) => action::run("reverse", args),
+        Verb::Audit(args) => audit::run(&args),
+        Verb::Export(args) => export::run(&args),
+        Verb::Import(args) => import::run(&args),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Texts that came from outside are shown with control characters escaped: an event id may not drive a terminal.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
@@ -23,6 +23,15 @@ pub fn print(text: &str) -> Result<(), CliError> {
             Err(CliError::Failed(format!("cannot write the answer: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// A line on a person's terminal that the next one overwrites; an empty one clears it. Elsewhere nothing is written.
+pub fn progress(line: &str) {
+    let mut terminal = io::stderr();
+    if terminal.is_terminal() {
+        // A progress line that is lost costs nothing.
+        let _ = write!(terminal, "\r\x1b[K{line}").and_then(|()| terminal.flush());
     }
 }
 

@@ -23,7 +23,7 @@ pub fn create(args: WalletCreateArgs) -> Result<ExitCode, CliError> {
 
 /// Adds money to a wallet.
 pub fn fund(args: WalletFundArgs) -> Result<ExitCode, CliError> {
-    let body = Fund { amount: args.amount, reference: args.reference };
+    let body = Fund { amount: args.amount, reference: args.reference, opening_balance: false };
     let path = ["tenants", &args.tenant, "wallets", &args.wallet, "fund"];
     let answer = Api::new(&args.common.server.url)?.control("POST", &path, Some(&body))?;
     output::answer(&answer, args.common.format.json, |answer| {

@@ -1,0 +1,156 @@
+//! The program itself, as a user runs it. Here and not in the integration test crate, because only a
+//! package's own tests are given its binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_hookledger");
+
+/// A running `hookledger dev`; killed, not asked to stop, when it is dropped.
+struct Dev {
+    child: Child,
+    url: String,
+}
+
+impl Dev {
+    fn start(data: &Path, more: &[&str]) -> Self {
+        let mut child = Command::new(PROGRAM)
+            .args(["dev", "--port", "0", "--data", data.to_str().unwrap()])
+            .args(more)
+            .env("HOOKLEDGER_LOG", "error")
+            .env_remove("ACME_WEBHOOK_SECRET")
+            .env("GITHUB_WEBHOOK_SECRET", "It's a Secret to Everybody")
+            .env("STRIPE_WEBHOOK_SECRET", "webhook_secret")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("ready ").expect("the first line says ready").to_owned();
+        Self { child, url }
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        Command::new(PROGRAM)
+            .args(args)
+            .env("HOOKLEDGER_URL", &self.url)
+            .env_remove("ACME_WEBHOOK_SECRET")
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a verb with `--json`; its exit code and answer.
+    fn json(&self, args: &[&str]) -> (Option<i32>, Value) {
+        let output = self.run(&[args, &["--json"]].concat());
+        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or(Value::Null))
+    }
+
+    /// Looks until the job is settled, at most a few hundred times.
+    fn settled(&self, job: &str) -> Value {
+        for _ in 0..300 {
+            let (_, shown) = self.json(&["job", "show", "t1", job]);
+            if shown["status"] == "billing-settled" {
+                return shown;
+            }
+        }
+        panic!("job {job} is not settled");
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn sample(dir: &Path, job: &str) -> String {
+    let now = domain::time::rfc3339(runtime::clock::Clock::now_ms(&runtime::clock::SystemClock));
+    let body = serde_json::json!({
+        "type": "job.completed", "timestamp": now,
+        "data": {"tenant": "t1", "job_id": job, "id": format!("p-{job}"), "model": "small-1", "sequence": 3,
+                 "usage": {"input_tokens": 1200, "output_tokens": 340}},
+    });
+    let file = dir.join(format!("{job}.json"));
+    std::fs::write(&file, body.to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn submit(dev: &Dev, job: &str) {
+    let reference = format!("p-{job}");
+    let args =
+        ["job", "submit", "t1", job, "--provider", "acme", "--model", "small-1", "--wallet", "w1", "--hold", "5.00"];
+    let (code, _) = dev.json(&[&args[..], &["--ref", &reference]].concat());
+    assert_eq!(code, Some(0));
+}
+
+/// `kill -9` after each acknowledgement: nothing acknowledged is lost, nothing doubled.
+#[test]
+fn what_was_acknowledged_survives_kill_9_and_is_done_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let dev = Dev::start(&data, &[]);
+    assert_eq!(dev.json(&["wallet", "create", "t1", "w1", "--currency", "USD"]).0, Some(0));
+    assert_eq!(dev.json(&["wallet", "fund", "t1", "w1", "100.00", "--reference", "r"]).0, Some(0));
+    let jobs = ["j1", "j2", "j3", "j4"];
+    jobs.iter().for_each(|job| submit(&dev, job));
+    drop(dev);
+    for job in jobs {
+        let dev = Dev::start(&data, &[]);
+        let sent = dev.json(&["send", "acme", &sample(dir.path(), job), "--id", &format!("msg_{job}")]);
+        assert_eq!(sent.0, Some(0), "{}", sent.1);
+        drop(dev); // killed right behind the acknowledgement
+    }
+    let dev = Dev::start(&data, &[]);
+    for job in jobs {
+        let shown = dev.settled(job);
+        assert_eq!(shown["transitions"].as_array().unwrap().len(), 1, "{shown}");
+        assert_eq!(shown["settlements"].as_array().unwrap().len(), 1, "{shown}");
+    }
+    // 100 - 4 x 0.0087
+    let (_, wallet) = dev.json(&["wallet", "show", "t1", "w1"]);
+    assert_eq!((&wallet["available"], &wallet["held"]), (&"99.965200".into(), &"0.000000".into()));
+}
+
+/// The published deliveries of Stripe and GitHub, against a clock of their own.
+#[test]
+fn published_deliveries_are_taken_and_broken_ones_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: Value = serde_json::from_str(include_str!("../../../tests/fixtures/signatures.json")).unwrap();
+    let rows: Vec<&Value> = rows["vectors"].as_array().unwrap().iter().collect();
+    for (provider, secret) in [("stripe", "webhook_secret"), ("github", "It's a Secret to Everybody")] {
+        let of = |r: &&&Value| r["scheme"] == provider && r["secret"] == secret && r["kind"] == "request";
+        let mut clocks: Vec<i64> = rows.iter().filter(of).map(|r| r["now"].as_i64().unwrap_or(0)).collect();
+        clocks.sort_unstable();
+        clocks.dedup();
+        let mut seen = 0;
+        for clock in clocks {
+            let dev = Dev::start(&dir.path().join(format!("{provider}-{clock}")), &["--at", &clock.to_string()]);
+            for row in rows.iter().filter(of).filter(|r| r["now"].as_i64().unwrap_or(0) == clock) {
+                assert_eq!(post(&dev.url, provider, row), row["expect"] == "valid", "{}", row["id"]);
+                seen += 1;
+            }
+        }
+        assert!(seen >= 4, "{provider}: {seen} rows");
+    }
+}
+
+/// Posts a row; true for 2xx, false for 401, anything else is a failure.
+fn post(url: &str, provider: &str, row: &Value) -> bool {
+    use base64::Engine;
+    let body = base64::engine::general_purpose::STANDARD.decode(row["body_b64"].as_str().unwrap()).unwrap();
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let mut request = agent.post(format!("{url}/webhooks/{provider}")).content_type("application/json");
+    for (name, value) in row["headers"].as_object().unwrap() {
+        request = request.header(name, value.as_str().unwrap());
+    }
+    match request.send(&body[..]).unwrap().status().as_u16() {
+        200 | 202 => true,
+        401 => false,
+        other => panic!("{}: {other}", row["id"]),
+    }
+}
