@@ -21,7 +21,7 @@ use local::{Clock, Function};
 use queue::{dead_letter_name, queue_name};
 use runtime::sqs::{BatchResponse, SqsAttributes, SqsEvent, SqsRecord};
 use serde_json::{Value, json};
-use store::StoreError;
+use store::{Cursor, StoreError};
 
 pub const MINUTE_MS: i64 = 60_000;
 pub const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -112,14 +112,14 @@ pub async fn world_of(config: WorldConfig) -> Arc<World> {
 /// The relay has examined everything up to now: what it would do minute by minute, were there receipts.
 pub async fn relay_has_run(world: &World) {
     for shard in 0..SHARDS {
-        world.stack.app.store.advance_relay_cursor(shard, now_ms(world) / BUCKET_MS - 2).await.unwrap();
+        world.stack.app.store.advance_cursor(Cursor::Receipts, shard, now_ms(world) / BUCKET_MS - 2).await.unwrap();
     }
 }
 
 /// The next minute that the relay examines in the shard of an event.
 pub async fn cursor_of(world: &World, id: &str) -> i64 {
     let shard = shard_of(&event_pk(&event_ref(id)));
-    world.stack.app.store.relay_cursor(shard).await.unwrap().unwrap()
+    world.stack.app.store.cursor(Cursor::Receipts, shard).await.unwrap().unwrap()
 }
 
 /// A minute passes and the relay runs, but no consumer works.

@@ -1,13 +1,16 @@
 //! Scenarios through the whole stack: the real handlers, the real SDK, the embedded AWS.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
+mod audit;
 mod bad_input;
 mod books;
 mod cases_aws;
 mod cases_identity;
 mod cases_signature;
 mod consumers;
+mod contract;
 mod harness;
+mod money;
 mod path;
 mod privacy;
 mod receiver;

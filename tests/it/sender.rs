@@ -11,10 +11,11 @@ use local::clock::Clock;
 use local::hook::{Call, CallHook, CallLog, CallRecord, Fault, HookDecision, Service};
 use local::stack::Function;
 use local::world::{Hooks, World, WorldConfig, answer};
-use runtime::gateway::GatewayEvent;
+use runtime::gateway::{GatewayEvent, path_part};
 use runtime::lambda::PROVIDERS_TOML;
 use serde_json::Value;
 use signature::{Headers, Recipe, Request, Secret, Verifier};
+use store::Cursor;
 
 /// A secret in the form of Standard Webhooks; it protects nothing.
 pub(crate) const WHSEC: &str = "whsec_dGVzdHMtb25seS1zZWNyZXQtb2YtYS1wcm92aWRlcg==";
@@ -109,14 +110,13 @@ pub(crate) fn said(status: u16, name: &str) -> (u16, String) {
 
 /// The event as the control API shows it, with its status code; `id` is in the text form that answers name.
 pub(crate) async fn explain(world: &World, provider: &str, id: &str) -> (u16, Value) {
-    let id = id.replace('%', "%25").replace('#', "%23").replace('/', "%2F");
-    world.control("GET", &format!("/control/events/{provider}/{id}"), None).await
+    world.control("GET", &format!("/control/events/{provider}/{}", path_part(id)), None).await
 }
 
 /// Saves the relay's cursors at the present minute: else its first run looks a whole day back, minute by minute.
 pub(crate) async fn relay_begins_now(world: &World) {
     for shard in 0..SHARDS {
-        world.stack.app.store.advance_relay_cursor(shard, world.clock.now_ms() / BUCKET_MS).await.unwrap();
+        world.stack.app.store.advance_cursor(Cursor::Receipts, shard, world.clock.now_ms() / BUCKET_MS).await.unwrap();
     }
 }
 

@@ -72,7 +72,8 @@ async fn ddb_06_every_stored_number_is_an_i64_whatever_numbers_an_event_has() {
         assert_eq!(world.submit(&job, "w1", "1.00").await.0, 201);
         let foreign = completed(&job).replace("\"model\":", &format!("\"note\":{number},\"model\":"));
         accepted(&world, &format!("foreign_{n}"), &foreign).await;
-        let usage = completed("j1").replace("1200", number);
+        assert_eq!(world.submit(&format!("u{n}"), "w1", "1.00").await.0, 201);
+        let usage = completed(&format!("u{n}")).replace("1200", number);
         let (status, _) = world.send(&format!("usage_{n}"), &usage).await;
         assert!([200, 202].contains(&status), "{status}");
         let sequence = completed("j1").replace("\"sequence\":3", &format!("\"sequence\":{number}"));
@@ -82,6 +83,9 @@ async fn ddb_06_every_stored_number_is_an_i64_whatever_numbers_an_event_has() {
     world.drain().await.unwrap();
     for n in 0..huge.len() {
         assert_settled(&world, &format!("k{n}"), &format!("foreign_{n}")).await;
+    }
+    for n in 0..huge.len() {
+        assert_eq!(world.job(&format!("u{n}")).await["settlements"], json!([]), "no money moves by it");
     }
     assert_untouched(&world, "j1").await;
     let mut found = Vec::new();
@@ -93,7 +97,10 @@ async fn ddb_06_every_stored_number_is_an_i64_whatever_numbers_an_event_has() {
         assert!(digits.parse::<i64>().is_ok(), "{path} holds {digits}");
     }
     // Quantities, the foreign numbers that are kept, are text.
-    let usage = &items(&world, "jobs").into_iter().find(|item| text(item, "sk") == "t|000001").unwrap()["us"];
+    let usage = &items(&world, "jobs")
+        .into_iter()
+        .find(|item| text(item, "sk") == "t|000001" && text(item, "pk") == "J|t1|k0")
+        .unwrap()["us"];
     assert_eq!(usage["M"]["input_tokens"], json!({"S": "1200"}));
     audit(&world);
 }

@@ -117,10 +117,8 @@ async fn job_and_money_agree_in_every_order_of_two_competing_events_and_both_con
 #[tokio::test(start_paused = true)]
 async fn after_a_provisional_failure_the_success_is_settled_in_every_order() {
     let world = funded_with(WorldConfig {
-        providers: PROVIDERS_TOML.replace(
-            "expire_after_hours = 24\n",
-            "expire_after_hours = 24\npolicies = { provisional_failure = true }\n",
-        ),
+        providers: PROVIDERS_TOML
+            .replace("[providers.acme.policies]\n", "[providers.acme.policies]\nprovisional_failure = true\n"),
         ..WorldConfig::default()
     })
     .await;

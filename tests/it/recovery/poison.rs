@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::limits::{DEFER_FIRST_AT_RECEIVE, RetryPolicy};
 use domain::message::Message;
 use domain::operation::Consumer;
 use domain::operation::OperationName::{self, SettleUsage};
@@ -12,7 +11,7 @@ use local::lambda::{Handler, handler};
 use local::poller::{Poller, PollerConfig};
 use local::stack::PREFIX;
 use local::world::{World, completed};
-use queue::{VISIBILITY_S, queue_name};
+use queue::queue_name;
 use runtime::sqs::SqsEvent;
 use serde_json::{Value, json};
 
@@ -51,15 +50,6 @@ async fn minutes_with(world: &Arc<World>, billing: &Poller, minutes: usize) {
 
 fn shard(id: &str) -> u32 {
     domain::keys::shard_of(&domain::keys::event_pk(&event_ref(id)))
-}
-
-/// A newer generation makes the older ones stale: one that is sent before the fourth receive, at which a
-/// message that kills the process is deferred, would let the newest copy kill for ever.
-#[test]
-fn a_resend_waits_until_a_fourth_receive_was_possible() {
-    let receives_ms = i64::from(DEFER_FIRST_AT_RECEIVE) * i64::from(VISIBILITY_S) * 1_000;
-    let resend_ms = RetryPolicy::default().resend_ms;
-    assert!(resend_ms > receives_ms, "resent after {resend_ms} ms, received four times within {receives_ms} ms");
 }
 
 #[tokio::test(start_paused = true)]

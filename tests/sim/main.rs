@@ -1,0 +1,151 @@
+//! The simulator: the real handlers, the real SDK and the embedded AWS under every fault, by seed.
+//!
+//! `cargo run --release -p tests --bin sim -- --json` runs what CI runs. `-- --seed N --trace` tells the story of
+//! one scenario. One seed drives everything: what is sent and asked, how long each call takes, which calls meet
+//! which faults, when sandboxes die. Time is virtual. The oracle looks at the stores after every write.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the simulator is a test: it stops at the first surprise that is its own"
+)]
+
+mod args;
+mod faults;
+mod net;
+mod operator;
+mod oracle;
+mod planted;
+mod provider;
+mod random;
+mod report;
+mod run;
+mod scenario;
+mod shrink;
+mod soak;
+mod sweep;
+mod trace;
+mod wire;
+mod workflows;
+mod world;
+
+use std::process::{Command, ExitCode};
+
+use clap::Parser;
+
+use crate::args::{Args, Mode};
+use crate::faults::Plan;
+use crate::report::Summary;
+use crate::scenario::Scenario;
+use crate::sweep::{Report, sweep};
+
+/// Random scenarios of a CI run.
+const CI_RANDOM: u64 = 1_200;
+/// Of all single faults, and of all pairs, a CI run takes one in so many.
+const CI_SINGLES: usize = 4;
+const CI_PAIRS: usize = 24;
+/// Soak scenarios of a CI run, and the hours that each lasts at most.
+const CI_SOAK: u64 = 4;
+const CI_SOAK_HOURS: u64 = 3;
+/// Hours of a soak scenario that is run by hand.
+const SOAK_HOURS: u64 = 72;
+/// Seeds whose story is told twice.
+const TWICE: [u64; 3] = [7, 21, 1_003];
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    quiet_panics();
+    if args.seed.is_some() || args.workflow.is_some() || args.soak.is_some() {
+        return one(&args);
+    }
+    let summary = many(&args);
+    if args.json {
+        println!("{:#}", summary.json());
+    } else {
+        summary.print();
+    }
+    if summary.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A handler's panic is its invocation's end, not a page of output; the simulator's own still speaks.
+fn quiet_panics() {
+    let speak = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if info.location().is_some_and(|place| place.file().contains("sim/")) {
+            speak(info);
+        }
+    }));
+}
+
+fn many(args: &Args) -> Summary {
+    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(2, usize::from));
+    let began = std::time::Instant::now();
+    let mut summary = Summary::default();
+    match args.mode {
+        Mode::Exhaustive => summary.report = all_of(threads, &workflows::singles(), 1),
+        Mode::Pairs => summary.report = all_of(threads, &workflows::pairs(), 1),
+        Mode::Random => summary.report = random(threads, args.from, args.count.unwrap_or(1_000)),
+        Mode::Soak => summary.report = soaked(threads, args.from, args.count.unwrap_or(20), SOAK_HOURS),
+        Mode::Planted => summary.planted = planted::find_all(threads, args.count.unwrap_or(planted::SEEDS)),
+        Mode::Ci => {
+            summary.report = random(threads, args.from, args.count.unwrap_or(CI_RANDOM));
+            summary.report.join(all_of(threads, &workflows::singles(), CI_SINGLES));
+            summary.report.join(all_of(threads, &workflows::pairs(), CI_PAIRS));
+            summary.report.join(soaked(threads, args.from, CI_SOAK, CI_SOAK_HOURS));
+            summary.planted = planted::find_all(threads, planted::SEEDS);
+            summary.deterministic = Some(TWICE.into_iter().all(tells_the_same_elsewhere));
+            summary.judge_coverage = true;
+        }
+    }
+    summary.took = began.elapsed();
+    summary
+}
+
+fn random(threads: usize, from: u64, count: u64) -> Report {
+    sweep(threads, usize::try_from(count).unwrap(), |place| random::scenario(from + u64::try_from(place).unwrap()))
+}
+
+fn soaked(threads: usize, from: u64, count: u64, hours: u64) -> Report {
+    sweep(threads, usize::try_from(count).unwrap(), |place| soak::scenario(from + u64::try_from(place).unwrap(), hours))
+}
+
+fn all_of(threads: usize, scenarios: &[Scenario], one_in: usize) -> Report {
+    sweep(threads, scenarios.len().div_ceil(one_in), |place| scenarios[place * one_in].clone())
+}
+
+/// Runs a seed here and in a process of its own.
+fn tells_the_same_elsewhere(seed: u64) -> bool {
+    let here = run::run(&random::scenario(seed), None, false).hash;
+    let own = std::env::current_exe().expect("a program knows its own path");
+    let elsewhere = Command::new(own).args(["--hash", "--seed", &seed.to_string()]).output();
+    elsewhere.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == here)
+}
+
+fn one(args: &Args) -> ExitCode {
+    let mut scenario = match (args.seed, &args.workflow, args.soak) {
+        (Some(seed), ..) => random::scenario(seed),
+        (None, Some(name), _) => workflows::named(name).expect("a workflow of this name"),
+        (None, None, Some(seed)) => soak::scenario(seed, args.hours.unwrap_or(SOAK_HOURS)),
+        (None, None, None) => return ExitCode::FAILURE,
+    };
+    if let Some(steps) = &args.steps {
+        let pick = |place: &usize| scenario.actions.get(*place).cloned();
+        scenario.actions = steps.iter().filter_map(pick).collect();
+    }
+    if args.no_faults || !args.fault.is_empty() {
+        scenario.plan = Plan::fixed(args.fault.clone());
+    }
+    let named = |name: &String| domain::planted::MISTAKES.iter().find(|m| *m == name).copied();
+    let planted = args.plant.as_ref().map(|name| named(name).expect("a mistake of this name"));
+    let outcome = run::run(&scenario, planted, args.trace);
+    if args.hash {
+        println!("{}", outcome.hash);
+        return ExitCode::SUCCESS;
+    }
+    for line in &outcome.story {
+        println!("{line}");
+    }
+    println!("{}: story {}, violations {:?}", scenario.name, outcome.hash, outcome.violations);
+    if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,242 @@
+//! Small workflows, each of whose calls meets every fault in turn.
+
+use crate::faults::{Fault, Kind, Outage, Plan};
+use crate::run::run;
+use crate::scenario::{Action, EventSpec, JobSpec, Request, Scenario, UNIT, What};
+use crate::world::Knobs;
+
+/// When the relay awakes in workflows about expiry.
+const LATE_MS: u64 = 119 * 60_000;
+/// How often a call site is failed, beginning with its first call.
+const PER_SITE: u32 = 6;
+/// The same for the relay, whose runs are alike.
+const PER_RELAY_SITE: u32 = 4;
+
+/// The names of all workflows.
+pub const NAMES: [&str; 19] = [
+    "complete",
+    "fail",
+    "cancel",
+    "correct",
+    "early",
+    "batch",
+    "expire",
+    "expire-late-success",
+    "extend",
+    "reverse",
+    "progress",
+    "dead-letter",
+    "redeliver",
+    "mismatch",
+    "twice",
+    "provisional",
+    "fund",
+    "purge",
+    "expire-race",
+];
+
+fn event(id: &str, kind: &'static str, job: usize, usage: Option<(i64, i64)>) -> EventSpec {
+    let id = id.to_owned();
+    EventSpec { id, kind, job, wrong_model: false, usage, sequence: 3, reference: None, amount: None }
+}
+
+fn deliver(at_s: u64, event: &EventSpec) -> Action {
+    Action { at_ms: at_s * 1_000, what: What::Deliver(event.clone()) }
+}
+
+fn ask(at_s: u64, action: &'static str, reference: &str, amount: i64) -> Action {
+    let request = Request { action, job: 0, reference: reference.to_owned(), amount };
+    Action { at_ms: at_s * 1_000, what: What::Ask(request) }
+}
+
+fn submit(at_s: u64, job: usize) -> Action {
+    Action { at_ms: at_s * 1_000, what: What::Submit(job) }
+}
+
+/// A workflow by its name, without faults.
+pub fn named(name: &str) -> Option<Scenario> {
+    let place = NAMES.iter().position(|known| *known == name)?;
+    let job = |n: usize, model| JobSpec { job: format!("j{n}"), wallet: "w1".to_owned(), model, hold: UNIT };
+    let done = event("e1", "job.completed", 0, Some((1_200, 340)));
+    let mut scenario = Scenario {
+        name: format!("workflow {name}"),
+        seed: 1_000 + u64::try_from(place).unwrap(),
+        jobs: vec![job(1, "small-1"), job(2, "small-1"), job(3, "small-1")],
+        wallets: vec![("w1".to_owned(), 10 * UNIT)],
+        actions: vec![submit(0, 0)],
+        knobs: Knobs::default(),
+        plan: Plan::default(),
+        heal_ms: 60_000,
+        relay_from_ms: 0,
+    };
+    let correction = EventSpec {
+        reference: Some("cor-1".to_owned()),
+        sequence: 10,
+        ..event("e2", "usage.corrected", 0, Some((1_000, 400)))
+    };
+    let more: Vec<Action> = match name {
+        "complete" => vec![deliver(2, &done)],
+        "fail" => vec![deliver(2, &event("e1", "job.failed", 0, None))],
+        "cancel" => vec![ask(2, "cancel", "c-1", 0), deliver(3, &event("e1", "job.canceled", 0, None))],
+        "correct" => {
+            let second = EventSpec {
+                id: "e3".to_owned(),
+                reference: Some("cor-2".to_owned()),
+                sequence: 11,
+                ..correction.clone()
+            };
+            vec![deliver(2, &done), deliver(6, &correction), deliver(7, &second)]
+        }
+        "early" => vec![deliver(1, &done), submit(40, 1)],
+        "batch" => {
+            let others =
+                [1, 2].map(|job| deliver(2, &event(&format!("e{}", job + 1), "job.completed", job, Some((10, 20)))));
+            [submit(0, 1), submit(0, 2), deliver(2, &done)].into_iter().chain(others).collect()
+        }
+        "expire-race" => {
+            // Four jobs end one after the other while the sweep that closes their holds is at work.
+            scenario.relay_from_ms = LATE_MS;
+            scenario.knobs.latency_ms = 200;
+            let swept_s = LATE_MS / 1_000 + 11 * 60; // the first run after the bucket of their expiry
+            let ends = (0..3).flat_map(|job| {
+                (0..1).map(move |_| {
+                    deliver(
+                        swept_s + 2 * u64::try_from(job).unwrap_or(0),
+                        &event(&format!("e{job}"), "job.failed", job, None),
+                    )
+                })
+            });
+            [submit(0, 1), submit(0, 2)].into_iter().chain(ends).collect()
+        }
+        "expire" | "expire-late-success" => {
+            scenario.relay_from_ms = LATE_MS;
+            scenario.heal_ms = LATE_MS + 16 * 60_000;
+            let at_s = LATE_MS / 1_000 + 14 * 60;
+            if name == "expire" { Vec::new() } else { vec![deliver(at_s, &done)] }
+        }
+        "extend" => {
+            let extension = EventSpec {
+                reference: Some("ext-2".to_owned()),
+                amount: Some(1_000),
+                ..event("e2", "job.extended", 0, None)
+            };
+            vec![ask(2, "extend", "ext-1", 5_000), deliver(2, &extension), deliver(3, &done)]
+        }
+        "reverse" => vec![
+            deliver(2, &done),
+            ask(5, "reverse", "r-1", 8_000),
+            ask(5, "reverse", "r-2", 600),
+            ask(8, "adjust", "a-1", 500),
+        ],
+        "progress" => {
+            let update = |id: &str, sequence| EventSpec { sequence, ..event(id, "job.progress", 0, None) };
+            vec![deliver(2, &update("p1", 1)), deliver(2, &update("p2", 2)), deliver(3, &done)]
+        }
+        "dead-letter" => {
+            scenario.knobs = Knobs { max_receives: 2, visibility_s: 5, ..Knobs::default() };
+            let down = |part, to_ms| Outage { from_ms: 2_000, to_ms, part, kind: Kind::Internal };
+            scenario.plan.outages = vec![down("job ", 100_000), down("billing ", 100_000)];
+            scenario.heal_ms = 200_000;
+            vec![deliver(2, &done)]
+        }
+        "redeliver" => {
+            let other = EventSpec { usage: Some((7, 7)), ..done.clone() };
+            vec![deliver(2, &done), deliver(2, &done), deliver(30, &done), deliver(40, &other)]
+        }
+        "mismatch" => vec![deliver(4, &EventSpec { wrong_model: true, ..done.clone() })],
+        "twice" => vec![
+            deliver(2, &done),
+            deliver(2, &event("e2", "job.completed", 0, Some((1_200, 340)))),
+            deliver(3, &event("e3", "job.completed", 0, Some((1, 1)))),
+        ],
+        "provisional" => {
+            scenario.jobs[0].model = "provisional-1";
+            vec![deliver(2, &event("e0", "job.failed", 0, None)), deliver(8, &done)]
+        }
+        "fund" => vec![
+            Action { at_ms: 1_000, what: What::Fund("w1".to_owned(), UNIT, "more".to_owned()) },
+            Action { at_ms: 1_000, what: What::Fund("w1".to_owned(), UNIT, "more".to_owned()) },
+        ],
+        "purge" => {
+            let lost = Outage { from_ms: 2_000, to_ms: 20_000, part: "SendMessage", kind: Kind::Internal };
+            scenario.plan.outages = vec![lost];
+            vec![deliver(2, &done)]
+        }
+        _ => return None,
+    };
+    if name == "early" {
+        scenario.jobs.swap(0, 1);
+        scenario.actions = vec![deliver(1, &EventSpec { job: 0, ..done }), submit(40, 0)];
+    } else {
+        scenario.actions.extend(more);
+    }
+    let last_ms = scenario.actions.iter().map(|action| action.at_ms).max().unwrap_or(0);
+    scenario.heal_ms = scenario.heal_ms.max(last_ms + 60_000);
+    Some(scenario)
+}
+
+/// Every call of every workflow, with every fault that fits it.
+pub fn singles() -> Vec<Scenario> {
+    let mut all = Vec::new();
+    for base in NAMES.iter().filter_map(|name| named(name)) {
+        all.extend(singles_of(&base));
+        all.push(base);
+    }
+    all
+}
+
+/// The same workflow at other times: other latencies, and deliveries a little later.
+pub fn variant(base: &Scenario, number: u64) -> Scenario {
+    let mut scenario = Scenario { seed: base.seed + 1_000 * number, ..base.clone() };
+    for action in &mut scenario.actions {
+        if matches!(action.what, What::Deliver(_)) {
+            action.at_ms += 130 * number;
+        }
+    }
+    scenario
+}
+
+/// Every call of one workflow, with every fault that fits it.
+pub fn singles_of(base: &Scenario) -> Vec<Scenario> {
+    calls_and_kinds(base).into_iter().map(|fault| with(base, vec![fault])).collect()
+}
+
+/// Every pair of faults on the receipt and settlement paths: the calls of receiver, job and billing.
+pub fn pairs() -> Vec<Scenario> {
+    let mut all = Vec::new();
+    for base in ["complete", "fail"].iter().filter_map(|name| named(name)) {
+        let singles: Vec<Fault> = calls_and_kinds(&base)
+            .into_iter()
+            .filter(|fault| ["receiver ", "job ", "billing "].iter().any(|part| fault.site.starts_with(part)))
+            .filter(|fault| fault.number <= 2)
+            .collect();
+        for (place, first) in singles.iter().enumerate() {
+            for second in &singles[place + 1..] {
+                if (&first.site, first.number) != (&second.site, second.number) {
+                    all.push(with(&base, vec![first.clone(), second.clone()]));
+                }
+            }
+        }
+    }
+    all
+}
+
+fn with(base: &Scenario, faults: Vec<Fault>) -> Scenario {
+    let mut scenario = base.clone();
+    scenario.plan.fixed = faults;
+    scenario
+}
+
+/// The faults that the calls of a clean run can meet, and those of the next call at each site, which a fault may cause.
+fn calls_and_kinds(base: &Scenario) -> Vec<Fault> {
+    let clean = run(base, None, false);
+    let mut all = Vec::new();
+    for (site, count) in &clean.sites {
+        let most = if site.starts_with("relay ") { PER_RELAY_SITE } else { PER_SITE };
+        for number in 1..=(*count).min(most) {
+            let fitting = Kind::ALL.into_iter().filter(|kind| kind.fits(site));
+            all.extend(fitting.map(|kind| Fault { site: site.clone(), number, kind }));
+        }
+    }
+    all
+}
