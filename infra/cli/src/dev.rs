@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use domain::limits::RetryPolicy;
 use domain::price::PriceBook;
-use domain::profile::Profiles;
+use domain::profile::{Profile, Profiles};
 use local::gateway::{Gateway, GatewayConfig};
+use local::provider::ProviderSimulator;
 use local::stack::{Stack, StackConfig, gateway_timeout};
 use local::{Clock, EmbeddedAws, SystemClock};
 use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
 use runtime::random::SharedRandom;
 use runtime::telemetry;
+use signature::{Secret, Verifier};
 use tokio::sync::watch;
 
 use crate::args::DevArgs;
@@ -45,19 +47,36 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
         policy: RetryPolicy::default(),
         hooks: Arc::new(|_| Vec::new()),
     };
+    let provider = Arc::new(provider(args, &config.profiles)?);
     let stack = Arc::new(open(args, clock.clone(), config).await?);
     let gateway = GatewayConfig { port: args.port, function_timeout: gateway_timeout(), local_actor: None };
-    let gateway = Gateway::bind(gateway, clock, stack.http())
+    let gateway = Gateway::bind(gateway, clock, stack.http(provider.clone()))
         .await
         .map_err(|e| CliError::Failed(format!("port {} of 127.0.0.1: {e}; choose another with --port", args.port)))?;
     announce(args, gateway.local_addr().port());
     let (stopper, stop) = watch::channel(false);
     let served = tokio::spawn(gateway.run(stop.clone()));
-    let consumed = tokio::spawn(stack.serve(stop));
+    let consumed = tokio::spawn(stack.serve(provider, stop));
     let _ = tokio::signal::ctrl_c().await; // an error here means no signals: stop at once
     let _ = stopper.send(true);
     let _ = tokio::join!(served, consumed);
     Ok(())
+}
+
+/// The provider simulator: a subscription for each profile whose secret is set and whose scheme can sign.
+fn provider(args: &DevArgs, profiles: &Profiles) -> Result<ProviderSimulator, CliError> {
+    let signer = |profile: &Profile| {
+        let named = profile.secret_names.iter();
+        let live = named.filter_map(|name| secret(name).map(|value| Secret::new(name, value))).collect();
+        let verifier = Verifier::new(profile.recipe.clone(), live).ok()?;
+        Some((profile.slug.to_string(), verifier))
+    };
+    let file = args.data.as_ref().map(|dir| dir.join("provider.jsonl"));
+    if let Some(dir) = &args.data {
+        std::fs::create_dir_all(dir).map_err(|e| CliError::Failed(format!("{}: {e}", dir.display())))?;
+    }
+    ProviderSimulator::open(profiles.iter().filter_map(signer).collect(), file.as_deref())
+        .map_err(|e| CliError::Failed(format!("the provider simulator's event store: {e}")))
 }
 
 /// From the environment; only the sample provider has a default.
@@ -91,6 +110,10 @@ fn announce(args: &DevArgs, port: u16) {
     // A closed stdout is the reader's choice; the server runs on.
     let _ = writeln!(out, "ready http://127.0.0.1:{port}");
     let _ = writeln!(out, "webhooks   POST http://127.0.0.1:{port}/webhooks/{{provider}}");
+    let _ = writeln!(
+        out,
+        "provider   POST http://127.0.0.1:{port}/provider/{{provider}}/events   (a provider that retries)"
+    );
     let _ = writeln!(out, "control    http://127.0.0.1:{port}/control/...   ({kept})");
     if std::env::var(DEV_ACME_VARIABLE).is_err() {
         let _ = writeln!(out, "acme's secret, for development only: {DEV_ACME_SECRET}");

@@ -154,3 +154,26 @@ fn post(url: &str, provider: &str, row: &Value) -> bool {
         other => panic!("{}: {other}", row["id"]),
     }
 }
+
+/// A provider that keeps its own events: it delivers, and delivers again under the same id when asked.
+#[test]
+fn the_provider_simulator_delivers_and_replays_under_the_same_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let dev = Dev::start(&dir.path().join("data"), &[]);
+    assert_eq!(dev.json(&["wallet", "create", "t1", "w1", "--currency", "USD"]).0, Some(0));
+    assert_eq!(dev.json(&["wallet", "fund", "t1", "w1", "100.00", "--reference", "r"]).0, Some(0));
+    submit(&dev, "j1");
+    let body = std::fs::read_to_string(sample(dir.path(), "j1")).unwrap();
+    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
+    let ask = |path: &str, body: &str| {
+        let request = agent.post(format!("{}/provider/{path}", dev.url)).content_type("application/json");
+        request.send(body).unwrap().status().as_u16()
+    };
+    assert_eq!(ask("nobody/events", &body), 422);
+    assert_eq!(ask("acme/events?id=evt_1", &body), 202);
+    assert_eq!(dev.settled("j1")["settlements"][0]["captured"], "0.008700");
+    assert_eq!(ask("replay", r#"{"ids":["evt_1"]}"#), 202);
+    let twice = (0..300).any(|_| dev.json(&["explain", "acme/evt_1"]).1["deliveries"] == 2);
+    assert!(twice, "the event came again under its id");
+    assert_eq!(dev.settled("j1")["settlements"].as_array().unwrap().len(), 1);
+}

@@ -14,6 +14,8 @@ pub mod gateway;
 pub mod hook;
 pub mod lambda;
 pub mod poller;
+pub mod provider;
+pub mod provider_api;
 pub mod remote;
 pub mod scheduler;
 pub mod sqs_api;

@@ -30,6 +30,8 @@ use crate::clock::Clock;
 use crate::hook::CallHook;
 use crate::lambda::{BoxError, Handler, Stop, handler};
 use crate::poller::{Poller, PollerConfig};
+use crate::provider::{Answer, ProviderSimulator};
+use crate::provider_api;
 use crate::remote::RemotePoller;
 use crate::scheduler::run_every;
 
@@ -41,6 +43,9 @@ const CONSUMER_TIMEOUT: Duration = Duration::from_secs(30);
 const BATCH_SIZE: usize = 10;
 /// Invocations of one consumer side by side.
 const CONCURRENCY: usize = 4;
+/// How often the provider simulator looks for due deliveries, and how many rounds it then makes at most.
+const PROVIDER_EVERY: Duration = Duration::from_millis(500);
+const PROVIDER_ROUNDS: usize = 100;
 /// The relay's schedule, as in the template.
 const RELAY_EVERY: Duration = Duration::from_secs(60);
 
@@ -201,12 +206,16 @@ impl Stack {
         Ok(total)
     }
 
-    /// The HTTP routes: webhooks to the receiver, the rest to control.
-    pub fn http(self: &Arc<Self>) -> Handler {
+    /// The HTTP routes: webhooks to the receiver, control to control, and what a provider simulator is
+    /// asked to it.
+    pub fn http(self: &Arc<Self>, provider: Arc<ProviderSimulator>) -> Handler {
         let stack = self.clone();
         json_handler(move |event: GatewayEvent| {
-            let stack = stack.clone();
+            let (stack, provider) = (stack.clone(), provider.clone());
             async move {
+                if event.raw_path.starts_with("/provider/") {
+                    return provider_api::handle(&provider, &*stack.app.clock, &*stack.app.random, &event);
+                }
                 if event.raw_path.starts_with("/control/") {
                     return stack.control(&event).await;
                 }
@@ -215,9 +224,29 @@ impl Stack {
         })
     }
 
-    /// Runs the event sources and the schedule until the stop is given.
-    pub async fn serve(self: Arc<Self>, stop: Stop) {
+    /// Lets the provider simulator deliver what is due, a bounded number of rounds.
+    async fn provide(self: &Arc<Self>, provider: &ProviderSimulator) {
+        for _ in 0..PROVIDER_ROUNDS {
+            let deliver = |event: GatewayEvent| -> Answer {
+                let stack = self.clone();
+                Box::pin(async move { stack.webhook(&event).await.status_code })
+            };
+            match provider.step(self.app.clock.now_ms(), &*self.app.random, deliver).await {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) => return tracing::error!(%error, "the provider simulator's event store cannot be written"),
+            }
+        }
+    }
+
+    /// Runs the event sources, the schedule and the provider simulator until the stop is given.
+    pub async fn serve(self: Arc<Self>, provider: Arc<ProviderSimulator>, stop: Stop) {
         let mut tasks = tokio::task::JoinSet::new();
+        let stack = self.clone();
+        tasks.spawn(run_every(PROVIDER_EVERY, stop.clone(), move || {
+            let (stack, provider) = (stack.clone(), provider.clone());
+            async move { stack.provide(&provider).await }
+        }));
         match &self.source {
             Source::Embedded(pollers) => {
                 for poller in pollers.clone() {
