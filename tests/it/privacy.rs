@@ -10,7 +10,6 @@ use local::wire::WireResponse;
 use local::world::{World, WorldConfig, completed, event_body};
 use runtime::gateway::GatewayEvent;
 use serde_json::{Value, json};
-use tracing_subscriber::EnvFilter;
 
 use crate::sender::{LIKE_ACME, Sender, Trouble, config, explain, profile, relay_begins_now};
 
@@ -43,13 +42,41 @@ impl io::Write for Lines {
     }
 }
 
-/// Collects this thread's log lines at every level until the guard is dropped. The SDK's own targets are held at
-/// `warn`, as the functions hold them, and so are those that trace each signing of a request.
+/// Keeps every log line's place listening. Without it, a place that another test reaches first, on a thread
+/// that collects nothing, may be remembered as one that nobody listens to.
+fn stay_awake() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    // A global subscriber that another test set before listens as well.
+    ONCE.call_once(|| drop(tracing::subscriber::set_global_default(Awake)));
+}
+
+/// Listens everywhere and keeps nothing.
+struct Awake;
+
+impl tracing::Subscriber for Awake {
+    fn register_callsite(&self, _: &'static tracing::Metadata<'static>) -> tracing::subscriber::Interest {
+        tracing::subscriber::Interest::sometimes()
+    }
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        false
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// Collects this thread's log lines at every level until the guard is dropped. The filter is the
+/// functions' own at their most talkative level.
 fn collect() -> (Lines, tracing::subscriber::DefaultGuard) {
+    stay_awake();
     let lines = Lines::default();
     let writer = lines.clone();
-    let filter =
-        EnvFilter::new("trace,aws_smithy_runtime=warn,aws_config=warn,hyper=warn,aws_sigv4=warn,aws_runtime=warn");
+    let filter = runtime::telemetry::filter("trace");
     let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(move || writer.clone());
     (lines, tracing::subscriber::set_default(subscriber.finish()))
 }
