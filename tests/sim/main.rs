@@ -41,10 +41,10 @@ use crate::scenario::Scenario;
 use crate::sweep::{Report, sweep};
 
 /// Random scenarios of a CI run.
-const CI_RANDOM: u64 = 1_200;
+const CI_RANDOM: u64 = 700;
 /// Of all single faults, and of all pairs, a CI run takes one in so many.
-const CI_SINGLES: usize = 4;
-const CI_PAIRS: usize = 24;
+const CI_SINGLES: usize = 6;
+const CI_PAIRS: usize = 30;
 /// Soak scenarios of a CI run, and the hours that each lasts at most.
 const CI_SOAK: u64 = 4;
 const CI_SOAK_HOURS: u64 = 3;

@@ -53,9 +53,19 @@ pub async fn submit(stage: &Stage, place: usize) {
     stage.oracle.submitted(job, status);
 }
 
+/// Creates a wallet.
+pub async fn create(stage: &Stage, wallet: &str) {
+    let status =
+        persist(stage, "PUT", &format!("/control/tenants/t1/wallets/{wallet}"), &json!({"currency": "USD"})).await;
+    stage.oracle.created(wallet, status);
+}
+
 /// Funds a wallet.
 pub async fn fund(stage: &Stage, wallet: &str, amount: i64, reference: &str) {
     let body = json!({"amount": decimal(amount), "reference": reference});
+    while !stage.oracle.has_wallet(wallet) {
+        sleep(Duration::from_secs(5)).await;
+    }
     let status = persist(stage, "POST", &format!("/control/tenants/t1/wallets/{wallet}/fund"), &body).await;
     stage.oracle.funded(wallet, reference, status);
 }

@@ -39,7 +39,12 @@ fn inviting(mistake: &str) -> &'static [&'static str] {
         "version-computed-as-maximum-plus-one" => &["provisional", "complete"],
         "deduplication-id-without-generation" => &["early"],
         "adjust-without-key" => &["correct"],
-        "reversal-without-its-sum" => &["reverse"],
+        "reversal-without-its-sum" | "balance-read-last" | "sequence-not-checked" => &["reverse"],
+        "condition-dropped-on-the-close" => &["two-sandboxes"],
+        "older-progress-overwrites" => &["progress"],
+        "funds-condition-dropped" => &["short"],
+        "extension-not-checked-by-the-close" => &["extend-race"],
+        "deferral-consumed-before-it-is-written" => &["early"],
         "release-counted-twice" => &["fail"],
         _ => &[],
     }

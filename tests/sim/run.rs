@@ -66,6 +66,8 @@ async fn drive(scenario: Arc<Scenario>, keep_story: bool) -> Outcome {
     let net = Net::new(scenario.seed, scenario.plan.clone(), scenario.knobs.latency_ms, keep_story);
     let world = World::new(net.clone(), &scenario.knobs).await;
     let oracle = Oracle::watch(&world.aws, &net, scenario.clone());
+    let watcher = oracle.clone();
+    let _ = world.consumed.set(Box::new(move |body| watcher.consumed(body)));
     let open = Arc::new(AtomicUsize::new(scenario.actions.len()));
     let stage = Stage { world: world.clone(), scenario: scenario.clone(), oracle: oracle.clone(), open };
     net.lock().healed = true;
@@ -124,6 +126,7 @@ async fn act(stage: Stage, action: Action) {
     match &action.what {
         What::Deliver(event) => provider::deliver(&stage, event).await,
         What::Submit(job) => operator::submit(&stage, *job).await,
+        What::Wallet(wallet) => operator::create(&stage, wallet).await,
         What::Fund(wallet, amount, reference) => operator::fund(&stage, wallet, *amount, reference).await,
         What::Ask(request) => operator::ask(&stage, request).await,
         What::Purge(consumer) => {

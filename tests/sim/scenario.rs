@@ -128,6 +128,8 @@ pub enum What {
     Submit(usize),
     /// The provider sends an event until it gets a 2xx.
     Deliver(EventSpec),
+    /// A wallet is created.
+    Wallet(String),
     /// Money comes into a wallet: its name, micros, reference.
     Fund(String, i64, String),
     /// An operator asks until it is answered.

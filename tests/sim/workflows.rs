@@ -13,7 +13,7 @@ const PER_SITE: u32 = 6;
 const PER_RELAY_SITE: u32 = 4;
 
 /// The names of all workflows.
-pub const NAMES: [&str; 19] = [
+pub const NAMES: [&str; 23] = [
     "complete",
     "fail",
     "cancel",
@@ -33,6 +33,10 @@ pub const NAMES: [&str; 19] = [
     "fund",
     "purge",
     "expire-race",
+    "two-sandboxes",
+    "short",
+    "extend-race",
+    "cancel-expired",
 ];
 
 fn event(id: &str, kind: &'static str, job: usize, usage: Option<(i64, i64)>) -> EventSpec {
@@ -69,30 +73,84 @@ pub fn named(name: &str) -> Option<Scenario> {
         heal_ms: 60_000,
         relay_from_ms: 0,
     };
-    let correction = EventSpec {
-        reference: Some("cor-1".to_owned()),
-        sequence: 10,
-        ..event("e2", "usage.corrected", 0, Some((1_000, 400)))
-    };
-    let more: Vec<Action> = match name {
-        "complete" => vec![deliver(2, &done)],
+    if name == "early" {
+        scenario.actions = vec![deliver(1, &done), submit(40, 0)];
+    } else {
+        let more = plain(name, &done).or_else(|| late(name, &mut scenario, &done));
+        let more = more.or_else(|| tuned(name, &mut scenario, &done))?;
+        scenario.actions.extend(more);
+    }
+    let last_ms = scenario.actions.iter().map(|action| action.at_ms).max().unwrap_or(0);
+    scenario.heal_ms = scenario.heal_ms.max(last_ms + 60_000);
+    Some(scenario)
+}
+
+/// Workflows with nothing out of the ordinary.
+fn plain(name: &str, done: &EventSpec) -> Option<Vec<Action>> {
+    Some(match name {
+        "complete" => vec![deliver(2, done)],
         "fail" => vec![deliver(2, &event("e1", "job.failed", 0, None))],
         "cancel" => vec![ask(2, "cancel", "c-1", 0), deliver(3, &event("e1", "job.canceled", 0, None))],
         "correct" => {
+            let correction = EventSpec {
+                reference: Some("cor-1".to_owned()),
+                sequence: 10,
+                ..event("e2", "usage.corrected", 0, Some((1_000, 400)))
+            };
             let second = EventSpec {
                 id: "e3".to_owned(),
                 reference: Some("cor-2".to_owned()),
                 sequence: 11,
                 ..correction.clone()
             };
-            vec![deliver(2, &done), deliver(6, &correction), deliver(7, &second)]
+            vec![deliver(2, done), deliver(6, &correction), deliver(7, &second)]
         }
-        "early" => vec![deliver(1, &done), submit(40, 1)],
         "batch" => {
             let others =
                 [1, 2].map(|job| deliver(2, &event(&format!("e{}", job + 1), "job.completed", job, Some((10, 20)))));
-            [submit(0, 1), submit(0, 2), deliver(2, &done)].into_iter().chain(others).collect()
+            [submit(0, 1), submit(0, 2), deliver(2, done)].into_iter().chain(others).collect()
         }
+        "extend" => {
+            let extension = EventSpec {
+                reference: Some("ext-2".to_owned()),
+                amount: Some(1_000),
+                ..event("e2", "job.extended", 0, None)
+            };
+            vec![ask(2, "extend", "ext-1", 5_000), deliver(2, &extension), deliver(3, done)]
+        }
+        "reverse" => vec![
+            deliver(2, done),
+            ask(5, "reverse", "r-1", 8_000),
+            ask(5, "reverse", "r-2", 1_200), // together more than was captured
+            ask(8, "adjust", "a-1", 500),
+        ],
+        "progress" => {
+            let update = |id: &str, sequence| EventSpec { sequence, ..event(id, "job.progress", 0, None) };
+            vec![deliver(2, &update("p1", 1)), deliver(3, &update("p2", 2)), deliver(20, done)]
+        }
+        "redeliver" => {
+            let other = EventSpec { usage: Some((7, 7)), ..done.clone() };
+            vec![deliver(2, done), deliver(2, done), deliver(30, done), deliver(40, &other)]
+        }
+        "mismatch" => vec![deliver(4, &EventSpec { wrong_model: true, ..done.clone() })],
+        "twice" => vec![
+            deliver(2, done),
+            deliver(2, &event("e2", "job.completed", 0, Some((1_200, 340)))),
+            deliver(3, &event("e3", "job.completed", 0, Some((1, 1)))),
+        ],
+        "fund" => vec![
+            Action { at_ms: 500, what: What::Wallet("w2".to_owned()) },
+            Action { at_ms: 20_000, what: What::Fund("w2".to_owned(), UNIT, "first".to_owned()) },
+            Action { at_ms: 1_000, what: What::Fund("w1".to_owned(), UNIT, "more".to_owned()) },
+            Action { at_ms: 1_000, what: What::Fund("w1".to_owned(), UNIT, "more".to_owned()) },
+        ],
+        _ => return None,
+    })
+}
+
+/// Workflows around the expiry of holds.
+fn late(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Action>> {
+    Some(match name {
         "expire-race" => {
             // Four jobs end one after the other while the sweep that closes their holds is at work.
             scenario.relay_from_ms = LATE_MS;
@@ -108,71 +166,61 @@ pub fn named(name: &str) -> Option<Scenario> {
             });
             [submit(0, 1), submit(0, 2)].into_iter().chain(ends).collect()
         }
-        "expire" | "expire-late-success" => {
+        "expire" | "expire-late-success" | "cancel-expired" => {
             scenario.relay_from_ms = LATE_MS;
             scenario.heal_ms = LATE_MS + 16 * 60_000;
             let at_s = LATE_MS / 1_000 + 14 * 60;
-            if name == "expire" { Vec::new() } else { vec![deliver(at_s, &done)] }
+            match name {
+                "expire" => Vec::new(),
+                "cancel-expired" => vec![ask(at_s, "cancel", "c-1", 0)],
+                _ => vec![deliver(at_s, done)],
+            }
         }
-        "extend" => {
-            let extension = EventSpec {
-                reference: Some("ext-2".to_owned()),
-                amount: Some(1_000),
-                ..event("e2", "job.extended", 0, None)
-            };
-            vec![ask(2, "extend", "ext-1", 5_000), deliver(2, &extension), deliver(3, &done)]
+        _ => return None,
+    })
+}
+
+/// Workflows under conditions of their own.
+fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Action>> {
+    Some(match name {
+        "two-sandboxes" => {
+            // A message becomes visible again under its running handler.
+            scenario.knobs = Knobs { visibility_s: 1, latency_ms: 250, ..Knobs::default() };
+            vec![submit(0, 1), deliver(4, &event("e1", "job.failed", 0, None))]
         }
-        "reverse" => vec![
-            deliver(2, &done),
-            ask(5, "reverse", "r-1", 8_000),
-            ask(5, "reverse", "r-2", 600),
-            ask(8, "adjust", "a-1", 500),
-        ],
-        "progress" => {
-            let update = |id: &str, sequence| EventSpec { sequence, ..event(id, "job.progress", 0, None) };
-            vec![deliver(2, &update("p1", 1)), deliver(2, &update("p2", 2)), deliver(3, &done)]
+        "short" => {
+            scenario.wallets[0].1 = UNIT * 3 / 2; // enough for one hold
+            vec![submit(0, 1), submit(0, 2), deliver(2, done)]
+        }
+        "extend-race" => {
+            // The job side is away, so that only the close could keep an extension out.
+            scenario.plan.outages = vec![Outage { from_ms: 0, to_ms: 6_000, part: "job ", kind: Kind::Silence }];
+            scenario.knobs.latency_ms = 60;
+            let asks = (0..6).map(|number| {
+                let mut action = ask(2, "extend", &format!("ext-{number}"), 5_000);
+                action.at_ms += 150 * number;
+                action
+            });
+            asks.chain([deliver(2, done)]).collect()
         }
         "dead-letter" => {
             scenario.knobs = Knobs { max_receives: 2, visibility_s: 5, ..Knobs::default() };
             let down = |part, to_ms| Outage { from_ms: 2_000, to_ms, part, kind: Kind::Internal };
             scenario.plan.outages = vec![down("job ", 100_000), down("billing ", 100_000)];
             scenario.heal_ms = 200_000;
-            vec![deliver(2, &done)]
+            vec![deliver(2, done)]
         }
-        "redeliver" => {
-            let other = EventSpec { usage: Some((7, 7)), ..done.clone() };
-            vec![deliver(2, &done), deliver(2, &done), deliver(30, &done), deliver(40, &other)]
-        }
-        "mismatch" => vec![deliver(4, &EventSpec { wrong_model: true, ..done.clone() })],
-        "twice" => vec![
-            deliver(2, &done),
-            deliver(2, &event("e2", "job.completed", 0, Some((1_200, 340)))),
-            deliver(3, &event("e3", "job.completed", 0, Some((1, 1)))),
-        ],
         "provisional" => {
             scenario.jobs[0].model = "provisional-1";
-            vec![deliver(2, &event("e0", "job.failed", 0, None)), deliver(8, &done)]
+            vec![deliver(2, &event("e0", "job.failed", 0, None)), deliver(8, done)]
         }
-        "fund" => vec![
-            Action { at_ms: 1_000, what: What::Fund("w1".to_owned(), UNIT, "more".to_owned()) },
-            Action { at_ms: 1_000, what: What::Fund("w1".to_owned(), UNIT, "more".to_owned()) },
-        ],
         "purge" => {
             let lost = Outage { from_ms: 2_000, to_ms: 20_000, part: "SendMessage", kind: Kind::Internal };
             scenario.plan.outages = vec![lost];
-            vec![deliver(2, &done)]
+            vec![deliver(2, done)]
         }
         _ => return None,
-    };
-    if name == "early" {
-        scenario.jobs.swap(0, 1);
-        scenario.actions = vec![deliver(1, &EventSpec { job: 0, ..done }), submit(40, 0)];
-    } else {
-        scenario.actions.extend(more);
-    }
-    let last_ms = scenario.actions.iter().map(|action| action.at_ms).max().unwrap_or(0);
-    scenario.heal_ms = scenario.heal_ms.max(last_ms + 60_000);
-    Some(scenario)
+    })
 }
 
 /// Every call of every workflow, with every fault that fits it.

@@ -3,7 +3,8 @@
 //! The wiring is that of [`local::Stack`], function by function, with three differences: each function's calls
 //! pass through [`Wire`], each has a clock of its own that may be wrong by a little, and each invocation can die.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aws_smithy_runtime::client::retries::RetryPartition;
@@ -107,7 +108,12 @@ pub struct World {
     relay: App,
     pollers: Vec<Poller>,
     signer: Arc<Verifier>,
+    /// Told the body of each message that a consumer took off its queue.
+    pub consumed: Consumed,
 }
+
+/// Somebody who wants to know which messages were consumed.
+pub type Consumed = Arc<OnceLock<Box<dyn Fn(&str) + Send + Sync>>>;
 
 /// Profiles with models of every policy, and holds that live two hours, so that expiry can be seen.
 fn configuration() -> (Profiles, PriceBook) {
@@ -165,10 +171,11 @@ impl World {
         }
         let [receiver, job, billing, relay, deadletter, control] = <[App; 6]>::try_from(apps).unwrap();
         let receiver = Receiver::new(receiver, |name| (name == "ACME_WEBHOOK_SECRET").then(|| ACME_SECRET.to_owned()));
-        let pollers = pollers(&aws, &net, knobs, [job, billing, deadletter]);
+        let consumed = Consumed::default();
+        let pollers = pollers(&aws, &net, knobs, [job, billing, deadletter], &consumed);
         let recipe = Recipe::named("standard-webhooks").unwrap();
         let signer = Arc::new(Verifier::new(recipe, vec![Secret::new("sim", ACME_SECRET)]).unwrap());
-        let world = Self { aws, net, clock, control, receiver: Arc::new(receiver), relay, pollers, signer };
+        let world = Self { aws, net, clock, control, receiver: Arc::new(receiver), relay, pollers, signer, consumed };
         world.skip_relay().await;
         world
     }
@@ -233,8 +240,12 @@ impl World {
     }
 }
 
+/// A retry partition that no other scenario of this process has, not even an earlier run of the same one: the
+/// SDK keeps their tokens for the whole process.
 fn partition(seed: u64, function: &str, service: &str) -> RetryPartition {
-    RetryPartition::new(format!("{seed}-{function}-{service}-{:x}", fastrand::u64(..)))
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::SeqCst);
+    RetryPartition::new(format!("{seed}-{function}-{service}-{number}"))
 }
 
 async fn store(aws: &EmbeddedAws, net: &Net, function: &'static str, seed: u64) -> Store {
@@ -262,7 +273,7 @@ fn tune_queues(aws: &EmbeddedAws, knobs: &Knobs) {
     }
 }
 
-fn pollers(aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 3]) -> Vec<Poller> {
+fn pollers(aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 3], consumed: &Consumed) -> Vec<Poller> {
     let [job_app, billing_app, dead_app] = apps;
     let dead: Consume = |app, event| Box::pin(async move { deadletter::handle(&app, event).await });
     let sources: [(String, &'static str, App, Consume); 4] = [
@@ -282,23 +293,28 @@ fn pollers(aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 3]) -> Vec<P
             function_timeout: CONSUMER_TIMEOUT,
             concurrency: knobs.concurrency,
         };
-        Poller::new(aws.queues().clone(), config, killable(net.clone(), name, app, consume))
+        Poller::new(aws.queues().clone(), config, killable(net.clone(), name, app, consume, consumed.clone()))
     };
     sources.into_iter().map(poller).collect()
 }
 
 /// A consumer's handler whose sandbox can die; then Lambda has no answer, and the messages stay hidden.
-fn killable(net: Net, name: &'static str, app: App, consume: Consume) -> Handler {
+fn killable(net: Net, name: &'static str, app: App, consume: Consume, consumed: Consumed) -> Handler {
     handler(move |event: Value| {
-        let (net, app) = (net.clone(), app.clone());
+        let (net, app, consumed) = (net.clone(), app.clone(), consumed.clone());
         async move {
             let event: SqsEvent = serde_json::from_value(event)?;
             let told = event.records.len();
+            let bodies: Vec<_> = event.records.iter().map(|r| (r.message_id.clone(), r.body.clone())).collect();
             net.tell(|| format!("{name} is given {told} message(s)"));
             let answer = net.invoke(name, consume(app, event)).await;
             let answer = answer.ok_or_else(|| BoxError::from("the sandbox died"))?;
             if !answer.batch_item_failures.is_empty() {
                 net.tell(|| format!("{name} leaves {} message(s) in the queue", answer.batch_item_failures.len()));
+            }
+            let left = |id: &String| answer.batch_item_failures.iter().any(|failure| failure.item_identifier == *id);
+            for (_, body) in bodies.iter().filter(|(id, _)| !left(id)) {
+                consumed.get().into_iter().for_each(|tell| tell(body));
             }
             Ok::<Value, BoxError>(serde_json::to_value(answer)?)
         }

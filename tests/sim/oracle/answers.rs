@@ -92,6 +92,20 @@ impl Oracle {
         }
     }
 
+    /// True once a wallet exists.
+    pub fn has_wallet(&self, wallet: &str) -> bool {
+        self.lock().books.balances.contains_key(&(format!("W|t1|{wallet}"), String::new()))
+    }
+
+    /// The creation of a wallet was answered.
+    pub fn created(&self, wallet: &str, status: u16) {
+        let inner = self.lock();
+        let stands = inner.books.balances.contains_key(&(format!("W|t1|{wallet}"), String::new()));
+        if !matches!(status, 200 | 201) || !stands {
+            inner.wrong(format!("1: wallet {wallet} was answered {status}, and stands or falls otherwise"));
+        }
+    }
+
     /// A funding was answered.
     pub fn funded(&self, wallet: &str, reference: &str, status: u16) {
         let inner = self.lock();

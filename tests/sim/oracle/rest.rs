@@ -119,6 +119,19 @@ impl Inner {
 }
 
 impl Oracle {
+    /// A consumer took a message off its queue: from then on its operation has an effect or a record.
+    pub fn consumed(&self, body: &str) {
+        let inner = self.lock();
+        let message: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+        let event = message["k"]["event"].as_str().and_then(|event| event.strip_prefix("acme/")).unwrap_or_default();
+        let operation = message["k"]["name"].as_str().unwrap_or_default();
+        let pk = format!("E|acme|{event}");
+        let known = inner.books.events.contains_key(&(pk.clone(), "r".to_owned()));
+        if known && inner.open_operations(&pk).contains(&operation) && !inner.has_record(&pk, operation) {
+            inner.wrong(format!("1: the message of {pk} {operation} was consumed with neither effect nor record"));
+        }
+    }
+
     /// Whether a run of the relay would find anything: something due, a receipt not examined, a hold past its expiry.
     pub fn relay_is_needed(&self, now_ms: i64) -> bool {
         let inner = self.lock();
