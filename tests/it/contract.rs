@@ -104,6 +104,7 @@ async fn receipts(c: &Contract) {
         id_signed: true,
         key_id: "K".to_owned(),
         claim_token: token.to_owned(),
+        trace: None,
     };
     assert_eq!(c.store.put_receipt(&event, &receipt("a")).await.unwrap(), ReceiptPut::Stored);
     assert_eq!(c.store.put_receipt(&event, &receipt("a")).await.unwrap(), ReceiptPut::Stored, "our own token");

@@ -16,4 +16,5 @@ mod privacy;
 mod receiver;
 mod recovery;
 mod sender;
+mod simulable;
 mod template;

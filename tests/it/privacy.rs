@@ -4,10 +4,11 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use local::clock::ManualClock;
 use local::hook::{Fault, Service};
 use local::stack::Function;
 use local::wire::WireResponse;
-use local::world::{World, WorldConfig, completed, event_body};
+use local::world::{BEGINS_MS, World, WorldConfig, completed, event_body};
 use runtime::gateway::GatewayEvent;
 use serde_json::{Value, json};
 
@@ -76,9 +77,9 @@ fn collect() -> (Lines, tracing::subscriber::DefaultGuard) {
     stay_awake();
     let lines = Lines::default();
     let writer = lines.clone();
-    let filter = runtime::telemetry::filter("trace");
-    let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(move || writer.clone());
-    (lines, tracing::subscriber::set_default(subscriber.finish()))
+    let clock = Arc::new(ManualClock::new(BEGINS_MS));
+    let subscriber = runtime::telemetry::subscriber("trace", clock, move || writer.clone());
+    (lines, tracing::subscriber::set_default(subscriber))
 }
 
 /// A run: everything that was answered in it.

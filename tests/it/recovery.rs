@@ -2,6 +2,7 @@
 
 mod books_hold;
 mod dead_letters;
+mod matrix;
 mod poison;
 mod relay_finds;
 mod relay_sends;

@@ -22,6 +22,7 @@ mod random;
 mod report;
 mod run;
 mod scenario;
+mod secrecy;
 mod shrink;
 mod soak;
 mod sweep;
@@ -56,6 +57,7 @@ const TWICE: [u64; 3] = [7, 21, 1_003];
 fn main() -> ExitCode {
     let args = Args::parse();
     quiet_panics();
+    secrecy::listen();
     if args.seed.is_some() || args.workflow.is_some() || args.soak.is_some() {
         return one(&args);
     }

@@ -46,6 +46,8 @@ fn inviting(mistake: &str) -> &'static [&'static str] {
         "extension-not-checked-by-the-close" => &["extend-race"],
         "deferral-consumed-before-it-is-written" => &["early"],
         "release-counted-twice" => &["fail"],
+        "funding-keyed-by-the-event" | "refund-taken-for-new" => &["payment"],
+        "body-in-a-log-line" => &["complete"],
         _ => &[],
     }
 }

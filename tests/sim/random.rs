@@ -4,7 +4,7 @@ use domain::limits::CLOCK_SKEW_MS;
 use fastrand::Rng;
 
 use crate::faults::{Kind, Outage, Plan};
-use crate::scenario::{Action, EventSpec, JobSpec, Request, Scenario, UNIT, What};
+use crate::scenario::{Action, EventSpec, JobSpec, PaymentSpec, Request, Scenario, UNIT, What};
 use crate::world::{Knobs, quick_policy};
 
 const SECOND_MS: u64 = 1_000;
@@ -217,6 +217,29 @@ impl Story<'_> {
         self.at(from_ms, span_ms, What::Ask(request));
     }
 
+    /// A payment into a wallet: one or two kinds of events, and refunds that may overtake them.
+    fn payment(&mut self, base_ms: u64, wallet: &str) {
+        let paid = self.dice.i64(1..=5_000);
+        let mut news = vec![("payment_intent.succeeded", paid)];
+        if self.chance(60) {
+            news.push(("checkout.session.completed", paid));
+        }
+        let mut refunded = 0;
+        for _ in 0..self.dice.u32(..3) {
+            refunded = self.dice.i64(refunded..=paid);
+            news.push(("charge.refunded", refunded.max(1)));
+        }
+        for (kind, minor) in news {
+            self.ids += 1;
+            let id = format!("evt_{}", self.ids);
+            let payment = PaymentSpec { id, kind, payment: "pi_1".to_owned(), wallet: wallet.to_owned(), minor };
+            let at_ms = self.at(base_ms, 60 * SECOND_MS, What::Pay(payment.clone()));
+            if self.chance(30) {
+                self.at(at_ms, 2 * MINUTE_MS, What::Pay(payment));
+            }
+        }
+    }
+
     /// What happens beside the jobs.
     fn around(&mut self, wallets: &[(String, i64)], quiet: bool) {
         let base_ms = if self.late { LATE_MS } else { 0 };
@@ -227,6 +250,10 @@ impl Story<'_> {
             if self.chance(40) {
                 self.at(at_ms, 100, What::Fund(wallet, amount, "more".to_owned()));
             }
+        }
+        if self.chance(30) {
+            let wallet = wallets[self.dice.usize(..wallets.len())].0.clone();
+            self.payment(base_ms, &wallet);
         }
         if !quiet && self.chance(12) {
             let queue = if self.chance(50) { "job" } else { "billing" };

@@ -15,6 +15,7 @@ use crate::operator;
 use crate::oracle::Oracle;
 use crate::provider;
 use crate::scenario::{Action, Scenario, What};
+use crate::secrecy;
 use crate::world::{PREFIX, World};
 
 /// The relay's schedule.
@@ -43,6 +44,7 @@ pub struct Outcome {
 pub fn run(scenario: &Scenario, planted: Option<&'static str>, keep_story: bool) -> Outcome {
     domain::planted::plant(planted);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let _ = secrecy::leaked();
     let outcome = runtime.block_on(Box::pin(drive(Arc::new(scenario.clone()), keep_story)));
     drop(runtime);
     domain::planted::plant(None);
@@ -125,6 +127,7 @@ async fn act(stage: Stage, action: Action) {
     sleep(Duration::from_millis(action.at_ms)).await;
     match &action.what {
         What::Deliver(event) => provider::deliver(&stage, event).await,
+        What::Pay(payment) => provider::pay(&stage, payment).await,
         What::Submit(job) => operator::submit(&stage, *job).await,
         What::Wallet(wallet) => operator::create(&stage, wallet).await,
         What::Fund(wallet, amount, reference) => operator::fund(&stage, wallet, *amount, reference).await,

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::faults::Plan;
+use crate::secrecy::MARK;
 use crate::world::Knobs;
 
 /// One million micros are one unit of the currency.
@@ -65,7 +66,8 @@ impl EventSpec {
         if let Some(amount) = self.amount {
             data["hold"] = json!(decimal(amount));
         }
-        json!({"type": self.kind, "timestamp": domain::time::rfc3339(sent_ms), "data": data}).to_string()
+        let timestamp = domain::time::rfc3339(sent_ms);
+        json!({"type": self.kind, "timestamp": timestamp, "note": MARK, "data": data}).to_string()
     }
 
     /// The operations that this type of event plans, by the provider's profile.
@@ -86,6 +88,51 @@ impl EventSpec {
             "job.canceled" => Some("canceled"),
             _ => None,
         }
+    }
+}
+
+/// What an event of the payment provider says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaymentSpec {
+    /// The event's id.
+    pub id: String,
+    /// `payment_intent.succeeded`, `checkout.session.completed` or `charge.refunded`.
+    pub kind: &'static str,
+    /// The payment that it speaks of.
+    pub payment: String,
+    /// The wallet that the payment's metadata name.
+    pub wallet: String,
+    /// Cents paid, or refunded in all.
+    pub minor: i64,
+}
+
+impl PaymentSpec {
+    /// True when the event says that money came in.
+    pub fn funds(&self) -> bool {
+        self.kind != "charge.refunded"
+    }
+
+    /// The operation that the provider's profile plans.
+    pub fn operation(&self) -> &'static str {
+        if self.funds() { "fund-wallet" } else { "reverse-funding" }
+    }
+
+    /// The body that Stripe sends, first sent at `sent_ms`.
+    pub fn body(&self, sent_ms: i64) -> String {
+        let mut object = json!({"currency": "usd", "metadata": {"tenant": "t1", "wallet": self.wallet}});
+        let (id, amount) = match self.kind {
+            "payment_intent.succeeded" => ("id", "amount_received"),
+            "checkout.session.completed" => ("payment_intent", "amount_total"),
+            _ => ("payment_intent", "amount_refunded"),
+        };
+        object[id] = json!(self.payment);
+        object[amount] = json!(self.minor);
+        object["payment_status"] = json!("paid");
+        json!({
+            "id": self.id, "object": "event", "type": self.kind, "created": sent_ms / 1_000, "livemode": true,
+            "note": MARK, "data": {"object": object},
+        })
+        .to_string()
     }
 }
 
@@ -128,6 +175,8 @@ pub enum What {
     Submit(usize),
     /// The provider sends an event until it gets a 2xx.
     Deliver(EventSpec),
+    /// The payment provider sends an event until it gets a 2xx.
+    Pay(PaymentSpec),
     /// A wallet is created.
     Wallet(String),
     /// Money comes into a wallet: its name, micros, reference.
@@ -183,6 +232,14 @@ impl Scenario {
     /// The event of an id, the first one if several have it.
     pub fn event(&self, id: &str) -> Option<&EventSpec> {
         self.events().find(|event| event.id == id)
+    }
+
+    /// Every payment event.
+    pub fn payments(&self) -> impl Iterator<Item = &PaymentSpec> {
+        self.actions.iter().filter_map(|action| match &action.what {
+            What::Pay(payment) => Some(payment),
+            _ => None,
+        })
     }
 
     /// Every delivery's event.

@@ -2,7 +2,7 @@
 
 use crate::faults::{Fault, Kind, Outage, Plan};
 use crate::run::run;
-use crate::scenario::{Action, EventSpec, JobSpec, Request, Scenario, UNIT, What};
+use crate::scenario::{Action, EventSpec, JobSpec, PaymentSpec, Request, Scenario, UNIT, What};
 use crate::world::Knobs;
 
 /// When the relay awakes in workflows about expiry.
@@ -13,7 +13,7 @@ const PER_SITE: u32 = 6;
 const PER_RELAY_SITE: u32 = 4;
 
 /// The names of all workflows.
-pub const NAMES: [&str; 23] = [
+pub const NAMES: [&str; 24] = [
     "complete",
     "fail",
     "cancel",
@@ -37,6 +37,7 @@ pub const NAMES: [&str; 23] = [
     "short",
     "extend-race",
     "cancel-expired",
+    "payment",
 ];
 
 fn event(id: &str, kind: &'static str, job: usize, usage: Option<(i64, i64)>) -> EventSpec {
@@ -138,6 +139,19 @@ fn plain(name: &str, done: &EventSpec) -> Option<Vec<Action>> {
             deliver(2, &event("e2", "job.completed", 0, Some((1_200, 340)))),
             deliver(3, &event("e3", "job.completed", 0, Some((1, 1)))),
         ],
+        "payment" => {
+            let news = |at_s: u64, id: &str, kind, minor| {
+                let (id, payment, wallet) = (id.to_owned(), "pi_1".to_owned(), "w1".to_owned());
+                let what = What::Pay(PaymentSpec { id, kind, payment, wallet, minor });
+                Action { at_ms: at_s * 1_000, what }
+            };
+            vec![
+                news(2, "evt_3", "charge.refunded", 300), // it overtakes the news of the payment
+                news(3, "evt_1", "payment_intent.succeeded", 1_000),
+                news(3, "evt_2", "checkout.session.completed", 1_000),
+                news(20, "evt_4", "charge.refunded", 450),
+            ]
+        }
         "fund" => vec![
             Action { at_ms: 500, what: What::Wallet("w2".to_owned()) },
             Action { at_ms: 20_000, what: What::Fund("w2".to_owned(), UNIT, "first".to_owned()) },

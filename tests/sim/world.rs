@@ -31,6 +31,7 @@ use store::{Cursor, Store, TableNames};
 use tokio::time::Instant;
 
 use crate::net::Net;
+use crate::secrecy::{MARK, STRIPE_SECRET, leak, leaked};
 use crate::wire::Wire;
 
 /// Prefix of tables and queues.
@@ -107,7 +108,7 @@ pub struct World {
     receiver: Arc<Receiver>,
     relay: App,
     pollers: Vec<Poller>,
-    signer: Arc<Verifier>,
+    signers: Arc<[Verifier; 2]>,
     /// Told the body of each message that a consumer took off its queue.
     pub consumed: Consumed,
 }
@@ -170,12 +171,19 @@ impl World {
             apps.push(App { store, queues, clock, ..app.clone() });
         }
         let [receiver, job, billing, relay, deadletter, control] = <[App; 6]>::try_from(apps).unwrap();
-        let receiver = Receiver::new(receiver, |name| (name == "ACME_WEBHOOK_SECRET").then(|| ACME_SECRET.to_owned()));
+        let receiver = Receiver::new(receiver, |name| match name {
+            "ACME_WEBHOOK_SECRET" => Some(ACME_SECRET.to_owned()),
+            "STRIPE_WEBHOOK_SECRET" => Some(STRIPE_SECRET.to_owned()),
+            _ => None,
+        });
         let consumed = Consumed::default();
         let pollers = pollers(&aws, &net, knobs, [job, billing, deadletter], &consumed);
-        let recipe = Recipe::named("standard-webhooks").unwrap();
-        let signer = Arc::new(Verifier::new(recipe, vec![Secret::new("sim", ACME_SECRET)]).unwrap());
-        let world = Self { aws, net, clock, control, receiver: Arc::new(receiver), relay, pollers, signer, consumed };
+        let signers = [("standard-webhooks", ACME_SECRET), ("stripe", STRIPE_SECRET)];
+        let signers = signers.map(|(recipe, secret)| {
+            Verifier::new(Recipe::named(recipe).unwrap(), vec![Secret::new("sim", secret)]).unwrap()
+        });
+        let signers = Arc::new(signers);
+        let world = Self { aws, net, clock, control, receiver: Arc::new(receiver), relay, pollers, signers, consumed };
         world.skip_relay().await;
         world
     }
@@ -197,14 +205,26 @@ impl World {
         self.pollers.clone()
     }
 
-    /// A delivery of acme; `None` when the receiver died or took longer than the gateway waits.
-    pub async fn deliver(&self, id: &str, body: &str) -> Option<GatewayResponse> {
+    /// A delivery of `acme` or `stripe`; `None` when the receiver died or took longer than the gateway waits.
+    pub async fn deliver(&self, slug: &str, id: &str, body: &str) -> Option<GatewayResponse> {
         let headers = Headers::default();
         let request = Request { method: "POST", url: None, headers: &headers, body: body.as_bytes() };
-        let signed = self.signer.sign(id, self.clock.now_ms(), &request).unwrap_or_default();
-        let event = self.event("POST", "/webhooks/acme", signed, body);
+        let signer = &self.signers[usize::from(slug == "stripe")];
+        let mut headers = signer.sign(id, self.clock.now_ms(), &request).unwrap_or_default();
+        headers.push(("x-note".to_owned(), MARK.to_owned()));
+        let event = self.event("POST", &format!("/webhooks/{slug}"), headers, body);
         let run = self.net.invoke("receiver", self.receiver.handle(&event));
-        tokio::time::timeout(GATEWAY_TIMEOUT, run).await.ok().flatten()
+        let response = tokio::time::timeout(GATEWAY_TIMEOUT, run).await.ok().flatten();
+        self.secret(response.as_ref());
+        response
+    }
+
+    /// Nothing marked stands in an answer, or in a log line since the last one.
+    fn secret(&self, answer: Option<&GatewayResponse>) {
+        let answered = answer.and_then(|a| leak(&a.body)).map(|word| format!("{word:?} in an answer"));
+        if let Some(leak) = answered.or_else(leaked) {
+            self.net.violation(format!("10: {leak}"));
+        }
     }
 
     /// A control request; `None` when the function died or took too long.
@@ -212,8 +232,10 @@ impl World {
         let response = {
             let event = self.event(method, path, Vec::new(), &body.to_string());
             let run = self.net.invoke("control", control::handle(&self.control, &event));
-            tokio::time::timeout(GATEWAY_TIMEOUT, run).await.ok().flatten()?
+            tokio::time::timeout(GATEWAY_TIMEOUT, run).await.ok().flatten()
         };
+        self.secret(response.as_ref());
+        let response = response?;
         Some((response.status_code, serde_json::from_str(&response.body).unwrap_or(Value::Null)))
     }
 

@@ -100,8 +100,11 @@ impl Receiver {
         if let Some(reply) = verifier.challenge_reply(&body, now_ms) {
             return Ok(answer::challenge(reply));
         }
+        if domain::planted::on("body-in-a-log-line") {
+            tracing::info!(body = %String::from_utf8_lossy(&body), "received"); // PLANTED
+        }
         let intake = self.take_in(profile, &headers, &body, &verified).await?;
-        self.record(profile, intake, &verified, arrival_ms).await
+        self.record(profile, intake, &verified, arrival_ms, event.trace()).await
     }
 
     /// The profile and its verifier, by the last part of the path.
@@ -146,7 +149,7 @@ impl Receiver {
 
     /// Puts the receipt and dispatches its plan.
     async fn record(
-        &self, profile: &Profile, intake: Intake, verified: &Verified, arrival_ms: i64,
+        &self, profile: &Profile, intake: Intake, verified: &Verified, arrival_ms: i64, trace: Option<String>,
     ) -> Result<GatewayResponse, Problem> {
         let event = intake.event.clone();
         let receipt = Receipt {
@@ -163,6 +166,7 @@ impl Receiver {
             id_signed: profile.id_signed,
             key_id: verified.key_id.clone(),
             claim_token: self.app.random.token(),
+            trace,
         };
         match self.app.store.put_receipt(&event, &receipt).await {
             Ok(ReceiptPut::Stored) => {}

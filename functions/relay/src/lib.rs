@@ -6,6 +6,7 @@
 //! every write is conditional and every send has its generation's deduplication id.
 
 mod expiry;
+mod health;
 
 use domain::decide::{NoEffect, exhausted};
 use domain::event::EventRef;
@@ -19,6 +20,8 @@ use runtime::consumer::review_unreadable;
 use runtime::dispatch::message;
 use serde::Serialize;
 use store::{Cursor, StoreError};
+
+use crate::health::Health;
 
 /// How far back the first run looks, before a cursor exists: one day.
 pub const FIRST_LOOK_BACK_MS: i64 = 24 * 3_600_000;
@@ -62,9 +65,11 @@ impl Report {
 /// [`StoreError`] of the first shard that failed; the others are done all the same.
 pub async fn run(app: &App) -> Result<Report, StoreError> {
     let mut report = Report::default();
+    let mut health = Health::default();
     let mut failed = None;
-    for (shard, part, errors) in join_all((0..SHARDS).map(|shard| run_shard(app, shard))).await {
+    for (shard, part, seen, errors) in join_all((0..SHARDS).map(|shard| run_shard(app, shard))).await {
         report.add(part);
+        health.add(seen);
         for error in errors {
             tracing::error!(shard, %error, "relay shard failed");
             failed.get_or_insert(error);
@@ -76,6 +81,10 @@ pub async fn run(app: &App) -> Result<Report, StoreError> {
         sent = report.sent,
         reviews = report.reviews,
         expired = report.expired,
+        lag_s = health.lag_s,
+        oldest_waiting_s = health.oldest_waiting_s,
+        reviews_open = health.reviews_open,
+        oldest_review_s = health.oldest_review_s,
         "relay"
     );
     failed.map_or(Ok(report), Err)
@@ -83,18 +92,21 @@ pub async fn run(app: &App) -> Result<Report, StoreError> {
 
 /// One shard: what is due first, then expired holds, then receipts, so that a backlog of receipts keeps
 /// nobody waiting. A part that fails does not hold up the others.
-async fn run_shard(app: &App, shard: u32) -> (u32, Report, Vec<StoreError>) {
+async fn run_shard(app: &App, shard: u32) -> (u32, Report, Health, Vec<StoreError>) {
     let mut report = Report::default();
+    let mut health = Health::default();
     let stop_ms = app.clock.now_ms() + TIME_BUDGET_MS;
     let mut results = vec![
-        send_due(app, shard, &mut report).await,
+        send_due(app, shard, &mut report, &mut health).await,
         expiry::sweep(app, shard, stop_ms, &mut report).await,
         sweep_receipts(app, shard, stop_ms, &mut report).await,
     ];
     if report.found > 0 {
-        results.push(send_due(app, shard, &mut report).await); // what was just found need not wait for the next run
+        // What was just found need not wait for the next run.
+        results.push(send_due(app, shard, &mut report, &mut health).await);
     }
-    (shard, report, results.into_iter().filter_map(Result::err).collect())
+    results.push(health.look(app, shard).await);
+    (shard, report, health, results.into_iter().filter_map(Result::err).collect())
 }
 
 async fn sweep_receipts(app: &App, shard: u32, stop_ms: i64, report: &mut Report) -> Result<(), StoreError> {
@@ -175,14 +187,17 @@ async fn pass_unreadable(app: &App, event: &EventRef) -> Result<usize, StoreErro
     review_unreadable(app, event).await.map(|()| 0)
 }
 
-async fn send_due(app: &App, shard: u32, report: &mut Report) -> Result<(), StoreError> {
+async fn send_due(app: &App, shard: u32, report: &mut Report, health: &mut Health) -> Result<(), StoreError> {
     let due = app.store.due_operations(shard, app.clock.now_ms(), DUE_PER_SHARD).await?;
     debug_assert!(due.iter().all(|key| shard_of(&domain::keys::event_pk(&key.event)) == shard), "index shard");
     let mut failed = None;
     for chunk in due.chunks(SIDE_BY_SIDE) {
         for result in join_all(chunk.iter().map(|key| send_one(app, key))).await {
             match result {
-                Ok(Sent::Message) => report.sent += 1,
+                Ok(Sent::Message { waits_since_ms }) => {
+                    report.sent += 1;
+                    health.waits_since(waits_since_ms, app.clock.now_ms());
+                }
                 Ok(Sent::Review) => report.reviews += 1,
                 Ok(Sent::Nothing) => {}
                 Err(error) => failed = failed.or(Some(error)), // one operation never keeps the others
@@ -193,7 +208,7 @@ async fn send_due(app: &App, shard: u32, report: &mut Report) -> Result<(), Stor
 }
 
 enum Sent {
-    Message,
+    Message { waits_since_ms: i64 },
     Review,
     Nothing,
 }
@@ -251,7 +266,7 @@ async fn send_one(app: &App, key: &OperationKey) -> Result<Sent, StoreError> {
     app.store.put_operation(&next).await?;
     Ok(match state {
         OperationState::Review => Sent::Review,
-        _ if sent => Sent::Message,
+        _ if sent => Sent::Message { waits_since_ms: record.waiting_since_ms },
         _ => Sent::Nothing,
     })
 }

@@ -22,6 +22,9 @@ pub struct Message {
     /// The SQS group, so that a later dispatch stays in the same order.
     #[serde(rename = "q")]
     pub group: String,
+    /// The X-Ray trace of the delivery; it travels as SQS's own system attribute, not in the body.
+    #[serde(skip)]
+    pub trace: Option<String>,
 }
 
 impl Message {
@@ -30,7 +33,13 @@ impl Message {
 
     /// A dispatch of `key`.
     pub fn new(key: OperationKey, generation: u32, group: String) -> Self {
-        Self { version: Self::VERSION, key, generation, group }
+        Self { version: Self::VERSION, key, generation, group, trace: None }
+    }
+
+    /// The same message as part of a trace.
+    #[must_use]
+    pub fn of_trace(self, trace: Option<String>) -> Self {
+        Self { trace, ..self }
     }
 
     /// The message body.

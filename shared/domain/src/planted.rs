@@ -5,7 +5,7 @@
 //! the compiler removes every place. With it, nothing is on until [`plant`] says so, for this thread only.
 
 /// Every mistake that can be planted.
-pub const MISTAKES: [&str; 24] = [
+pub const MISTAKES: [&str; 27] = [
     "ack-before-the-put",
     "plan-dropped-when-a-send-fails",
     "condition-dropped-on-the-close",
@@ -30,6 +30,9 @@ pub const MISTAKES: [&str; 24] = [
     "stale-generation-acts",
     "extension-not-checked-by-the-close",
     "review-not-listed",
+    "funding-keyed-by-the-event",
+    "refund-taken-for-new",
+    "body-in-a-log-line",
 ];
 
 /// True in a build that can plant mistakes: no function starts from one.

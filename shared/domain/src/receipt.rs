@@ -111,6 +111,9 @@ pub struct Receipt {
     /// Random: tells our own lost answer from another writer (DDB-01).
     #[serde(rename = "tk")]
     pub claim_token: String,
+    /// The X-Ray trace of the delivery that brought the event; every message about it carries it on.
+    #[serde(rename = "tr", default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 fn yes() -> bool {

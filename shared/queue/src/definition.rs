@@ -1,6 +1,6 @@
 //! The queues, defined once: local stacks create them from here, and a test compares the template.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName as Name;
@@ -29,8 +29,8 @@ pub fn dead_letter_name(prefix: &str, consumer: Consumer) -> String {
 }
 
 /// Attributes of every queue: FIFO, deduplication and throughput per group.
-fn fifo(retention_s: u32) -> HashMap<Name, String> {
-    HashMap::from([
+fn fifo(retention_s: u32) -> BTreeMap<Name, String> {
+    BTreeMap::from([
         (Name::FifoQueue, "true".to_owned()),
         (Name::DeduplicationScope, "messageGroup".to_owned()),
         (Name::FifoThroughputLimit, "perMessageGroupId".to_owned()),
@@ -39,8 +39,9 @@ fn fifo(retention_s: u32) -> HashMap<Name, String> {
     ])
 }
 
-async fn create(client: &Client, name: &str, attributes: HashMap<Name, String>) -> Result<String, QueueError> {
-    let output = client.create_queue().queue_name(name).set_attributes(Some(attributes)).send().await;
+async fn create(client: &Client, name: &str, attributes: BTreeMap<Name, String>) -> Result<String, QueueError> {
+    let output =
+        client.create_queue().queue_name(name).set_attributes(Some(attributes.into_iter().collect())).send().await;
     let output = output.map_err(|error| queue_error("create queue", &error))?;
     output.queue_url.ok_or(QueueError { operation: "create queue", reason: "no URL in the answer".to_owned() })
 }

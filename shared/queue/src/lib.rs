@@ -7,6 +7,7 @@ mod definition;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_sqs::types::{MessageSystemAttributeNameForSends, MessageSystemAttributeValue};
 use domain::message::Message;
 use domain::operation::Consumer;
 
@@ -69,13 +70,20 @@ impl Queues {
     /// # Errors
     /// [`QueueError`]; the message may or may not have arrived.
     pub async fn send(&self, message: &Message) -> Result<(), QueueError> {
-        let send = self
+        let mut send = self
             .client
             .send_message()
             .queue_url(self.url(message.key.name.consumer()))
             .message_body(message.to_json())
             .message_group_id(&message.group)
             .message_deduplication_id(message.key.deduplication_id(message.generation));
+        let trace = message.trace.as_ref().map(|trace| {
+            let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace).build();
+            value.map_err(|_| QueueError { operation: "send message", reason: "construction".to_owned() })
+        });
+        if let Some(value) = trace.transpose()? {
+            send = send.message_system_attributes(MessageSystemAttributeNameForSends::AwsTraceHeader, value);
+        }
         send.send().await.map(|_| ()).map_err(|error| queue_error("send message", &error))
     }
 }

@@ -128,7 +128,7 @@ async fn commit_together<O: Operate>(app: &App, records: &[&SqsRecord], operate:
         if committed.contains(&index) {
             tracing::info!(
                 event = %work.key.event, operation = %work.key.name, generation = work.generation,
-                outcome = "done", batch = committed.len(), "operation"
+                trace = work.receipt.trace, outcome = "done", batch = committed.len(), "operation"
             );
             done.push((place, work));
         }
@@ -185,7 +185,7 @@ async fn handle_message<O: Operate>(app: &App, record: &SqsRecord, message: &Mes
     };
     tracing::info!(
         event = %work.key.event, operation = %work.key.name, generation = work.generation,
-        outcome = outcome_name(&verdict), duration_ms = app.clock.now_ms() - started, "operation"
+        trace = work.receipt.trace, outcome = outcome_name(&verdict), class = class_name(&verdict), duration_ms = app.clock.now_ms() - started, "operation"
     );
     conclude(app, &work, verdict, u32::from(O::COUNTS_TRIES)).await
 }
@@ -211,6 +211,16 @@ fn outcome_name(verdict: &NoEffect) -> &'static str {
         NoEffect::Noop(..) => "noop",
         NoEffect::Wait(..) => "deferred",
         NoEffect::Review(..) => "review",
+    }
+}
+
+/// Why an operation did not go straight.
+fn class_name(verdict: &NoEffect) -> Option<String> {
+    match verdict {
+        NoEffect::Done => None,
+        NoEffect::Noop(class, _) | NoEffect::Wait(class, _) | NoEffect::Review(class, _) => {
+            serde_json::to_value(class).ok()?.as_str().map(str::to_owned)
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::App;
 /// The message of one operation of a receipt.
 pub fn message(receipt: &Receipt, key: OperationKey, generation: u32) -> Message {
     let group = group(&key.event.provider, &receipt.envelope, key.name.consumer());
-    Message::new(key, generation, group)
+    Message::new(key, generation, group).of_trace(receipt.trace.clone())
 }
 
 impl App {

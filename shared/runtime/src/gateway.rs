@@ -70,6 +70,22 @@ pub struct IamIdentity {
     pub user_arn: String,
 }
 
+/// Longer trace headers are not read.
+const MAX_TRACE_HEADER_BYTES: usize = 256;
+
+fn is_trace_part(part: &str) -> bool {
+    let hex = |text: &str, length: usize| text.len() == length && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match part.split_once('=') {
+        Some(("Root", root)) => match root.split('-').collect::<Vec<_>>()[..] {
+            [version, seconds, id] => version == "1" && hex(seconds, 8) && hex(id, 24),
+            _ => false,
+        },
+        Some(("Parent", id)) => hex(id, 16),
+        Some(("Sampled", sampled)) => matches!(sampled, "0" | "1"),
+        _ => false,
+    }
+}
+
 /// The body claims to be base64 and is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the gateway says the body is base64, and it is not")]
@@ -99,6 +115,14 @@ impl GatewayEvent {
     pub fn query(&self, name: &str) -> Option<String> {
         let pairs = self.raw_query_string.split('&').filter_map(|pair| pair.split_once('='));
         pairs.into_iter().find(|(key, _)| *key == name).and_then(|(_, value)| decode(&value.replace('+', " "), b'%'))
+    }
+
+    /// The X-Ray trace that the gateway began or went on with: `Root=…;Parent=…;Sampled=…`, and nothing else that a
+    /// caller may have put into the header. Source: X-Ray developer guide, "Tracing header".
+    pub fn trace(&self) -> Option<String> {
+        let header = self.headers.get("x-amzn-trace-id").filter(|header| header.len() <= MAX_TRACE_HEADER_BYTES)?;
+        let known: Vec<&str> = header.split(';').map(str::trim).filter(|part| is_trace_part(part)).collect();
+        known.iter().any(|part| part.starts_with("Root=")).then(|| known.join(";"))
     }
 
     /// The caller's identity from the request context; `local` where nothing authorises.

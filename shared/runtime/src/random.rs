@@ -20,6 +20,7 @@ pub struct SharedRandom(Mutex<fastrand::Rng>);
 
 impl SharedRandom {
     /// Seeded from the system.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where the machine is asked")]
     pub fn from_system() -> Self {
         Self(Mutex::new(fastrand::Rng::new()))
     }

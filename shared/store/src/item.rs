@@ -1,7 +1,5 @@
 //! Between records and DynamoDB items.
 
-use std::collections::HashMap;
-
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::SCHEMA_VERSION;
 use serde::Serialize;
@@ -10,7 +8,8 @@ use serde::de::DeserializeOwned;
 use crate::StoreError;
 
 /// A DynamoDB item.
-pub(crate) type Item = HashMap<String, AttributeValue>;
+#[expect(clippy::disallowed_types, reason = "it is the SDK's type; nothing is ever ordered by it")]
+pub(crate) type Item = std::collections::HashMap<String, AttributeValue>;
 
 /// A string attribute.
 pub(crate) fn s(text: impl Into<String>) -> AttributeValue {

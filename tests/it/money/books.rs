@@ -87,9 +87,7 @@ fn sha256(text: &str) -> String {
 /// The documented hash of an entry: over its sequence, the hash before, and the hash of its content as
 /// JSON in the order of its fields, without the chain fields.
 fn chain_hash(entry: &Value) -> String {
-    const FIELDS: [&str; 17] =
-        ["kd", "tn", "wl", "jb", "vn", "rn", "sq", "rs", "am", "rl", "uc", "cu", "ln", "us", "pv", "by", "cr"];
-    let present = FIELDS.iter().filter(|name| !entry[**name].is_null());
+    let present = crate::books::CONTENT.iter().filter(|name| !entry[**name].is_null());
     let members: Vec<String> = present.map(|name| format!("{name:?}:{}", plain(&entry[*name]))).collect();
     let content = sha256(&format!("{{{}}}", members.join(",")));
     sha256(&format!("1|{}|{}|{content}", text(entry, "seq"), text(entry, "ph")))

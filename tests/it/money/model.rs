@@ -357,6 +357,14 @@ impl Model {
         self.search(pending, 0, seen, &mut visited)
     }
 
+    /// The same jobs and wallets: all that the outcome of another operation depends on.
+    fn stands_like(&self, other: &Self) -> bool {
+        let fates = self.jobs.values().map(|job| &job.fate);
+        self.jobs.len() == other.jobs.len()
+            && fates.eq(other.jobs.values().map(|job| &job.fate))
+            && self.wallets == other.wallets
+    }
+
     fn search(self, pending: &[Pending], done: u64, seen: &dyn Seen, visited: &mut BTreeSet<u64>) -> Option<Self> {
         if !visited.insert(done) {
             return None;
@@ -365,17 +373,21 @@ impl Model {
         if (0..pending.len()).all(|place| pending[place].2 || !open(place)) && seen.is(&self) {
             return Some(self);
         }
+        let mut ways = Vec::new();
         for place in (0..pending.len()).filter(|place| open(*place)) {
             let (event, work, _) = &pending[place];
             let mut next = self.clone();
             next.work(event, *work);
-            if seen.allows(&next, event, *work)
-                && let Some(found) = next.search(pending, done | 1 << place, seen, visited)
-            {
-                return Some(found);
+            if !seen.allows(&next, event, *work) {
+                continue;
             }
+            if next.stands_like(&self) {
+                // It came out as seen and moved nothing: wherever else it stood in an order, it could stand here.
+                return next.search(pending, done | 1 << place, seen, visited);
+            }
+            ways.push((next, done | 1 << place));
         }
-        None
+        ways.into_iter().find_map(|(next, done)| next.search(pending, done, seen, visited))
     }
 }
 

@@ -11,6 +11,8 @@ pub(super) struct Deliveries {
     begun: BTreeMap<String, u32>,
     /// Acknowledged events.
     pub(super) acknowledged: BTreeSet<String>,
+    /// Partitions of acknowledged payment events.
+    pub(super) paid: BTreeSet<String>,
     /// Jobs whose submission was answered.
     submitted: BTreeSet<String>,
     /// Events whose first delivery began after their job's submission was answered.

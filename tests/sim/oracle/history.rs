@@ -107,12 +107,18 @@ impl Inner {
 
     /// A receipt says what was sent, and plans what the provider's profile plans.
     fn receipt(&self, pk: &str, item: &Item) {
+        let plan: Vec<&str> =
+            item.0["pl"]["L"].as_array().into_iter().flatten().filter_map(|name| name["S"].as_str()).collect();
+        if let Some(payment) = self.payment(pk) {
+            if plan != [payment.operation()] {
+                self.wrong(format!("1: the receipt of {pk} plans {plan:?} {}", item.s("em")));
+            }
+            return;
+        }
         let id = pk.strip_prefix("E|acme|").unwrap_or_default();
         let Some(event) = self.scenario.event(id) else {
             return self.wrong(format!("1: a receipt of {id}, which nobody sent"));
         };
-        let plan: Vec<&str> =
-            item.0["pl"]["L"].as_array().into_iter().flatten().filter_map(|name| name["S"].as_str()).collect();
         let empty = item.s("em");
         let may_be_empty = event.wrong_model && empty == "mismatch";
         if plan != event.operations() && !(may_be_empty && plan.is_empty()) {

@@ -7,6 +7,7 @@ mod answers;
 mod history;
 mod item;
 mod money;
+mod payments;
 mod rest;
 
 use std::collections::BTreeMap;
@@ -119,6 +120,7 @@ impl Inner {
         }
         self.money();
         self.agreement();
+        self.payments();
     }
 
     fn compare(&self, table: &str, before: &Table, now: &Table) {

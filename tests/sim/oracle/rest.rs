@@ -26,6 +26,9 @@ impl Inner {
 
     /// The operations of a receipt that have no effect of their own.
     pub(super) fn open_operations(&self, pk: &str) -> Vec<&'static str> {
+        if let Some(payment) = self.payment(pk) {
+            return if self.payment_done(payment) { Vec::new() } else { vec![payment.operation()] };
+        }
         let Some(event) = pk.strip_prefix("E|acme|").and_then(|id| self.scenario.event(id)) else { return Vec::new() };
         event.operations().iter().copied().filter(|operation| !self.own_effect(event, operation)).collect()
     }
@@ -49,8 +52,8 @@ impl Inner {
     }
 
     /// What keeps an event from its end; nothing when it is final or a person's.
-    fn unfinished(&self, event: &EventSpec) -> Option<String> {
-        let pk = format!("E|acme|{}", event.id);
+    fn unfinished(&self, pk: &str) -> Option<String> {
+        let pk = pk.to_owned();
         let receipt = self.books.events.get(&(pk.clone(), "r".to_owned()));
         let Some(receipt) = receipt else { return Some(format!("{pk} has no receipt")) };
         if receipt.has("em") {
@@ -123,9 +126,9 @@ impl Oracle {
     pub fn consumed(&self, body: &str) {
         let inner = self.lock();
         let message: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-        let event = message["k"]["event"].as_str().and_then(|event| event.strip_prefix("acme/")).unwrap_or_default();
+        let (provider, event) = message["k"]["event"].as_str().and_then(|e| e.split_once('/')).unwrap_or_default();
         let operation = message["k"]["name"].as_str().unwrap_or_default();
-        let pk = format!("E|acme|{event}");
+        let pk = format!("E|{provider}|{event}");
         let known = inner.books.events.contains_key(&(pk.clone(), "r".to_owned()));
         if known && inner.open_operations(&pk).contains(&operation) && !inner.has_record(&pk, operation) {
             inner.wrong(format!("1: the message of {pk} {operation} was consumed with neither effect nor record"));
@@ -147,8 +150,8 @@ impl Oracle {
     /// What keeps the scenario from rest, if anything does.
     pub fn unrest(&self, now_ms: i64) -> Option<String> {
         let inner = self.lock();
-        let events = inner.deliveries.acknowledged.iter().filter_map(|id| inner.scenario.event(id));
-        let mut open = events.filter_map(|event| inner.unfinished(event));
+        let events = inner.deliveries.acknowledged.iter().map(|id| format!("E|acme|{id}"));
+        let mut open = events.chain(inner.deliveries.paid.iter().cloned()).filter_map(|pk| inner.unfinished(&pk));
         open.next().or_else(|| inner.expired(now_ms))
     }
 
@@ -169,6 +172,9 @@ impl Oracle {
         let ids: Vec<String> = inner.deliveries.acknowledged.iter().cloned().collect();
         for event in ids.iter().filter_map(|id| inner.scenario.event(id)) {
             inner.justified(event);
+        }
+        for payment in inner.deliveries.paid.iter().filter_map(|pk| inner.payment(pk)) {
+            inner.payment_justified(payment);
         }
         for ((pk, sk), _) in inner.books.jobs.iter().filter(|((_, sk), _)| sk == "j") {
             let has = |table: &super::Table, start: &str| Books::of(table, pk).any(|(sk, _)| sk.starts_with(start));

@@ -103,7 +103,11 @@ impl Funding<'_> {
         balance.available.plus(balance.held)?.plus(self.amount)?;
         let entry = Entry::of_wallet(self.kind, tenant, wallet, balance.currency, by, now_ms);
         let entry = Entry { amount: self.amount, reference: Some(self.reference.to_string()), ..entry };
-        from_available(entry, Account::ExternalFunding, keys::fund_sk(self.reference), balance)
+        let key = match crate::planted::on("funding-keyed-by-the-event") {
+            true => format!("f|{}", entry.by), // PLANTED
+            false => keys::fund_sk(self.reference),
+        };
+        from_available(entry, Account::ExternalFunding, key, balance)
     }
 }
 
@@ -120,7 +124,8 @@ pub fn decide_reversal(ask: &Ask<'_>, view: &View<'_>) -> Decision {
     let Some(funding) = view.funding else {
         return Decision::None(NoEffect::Wait(Class::NotYet, "the payment funded nothing yet".to_owned()));
     };
-    let reversed = view.reversals.iter().try_fold(Micros::ZERO, |sum, entry| sum.plus(entry.amount));
+    let before = if crate::planted::on("refund-taken-for-new") { &[] } else { view.reversals }; // PLANTED
+    let reversed = before.iter().try_fold(Micros::ZERO, |sum, entry| sum.plus(entry.amount));
     let Ok(due) = reversed.and_then(|before| payment.amount.minus(before)) else {
         return review(Class::NotPossible, "an amount is beyond the limit");
     };

@@ -1,7 +1,16 @@
 //! One JSON log line per event and operation. Never a body, header value, secret or stored item.
 
+mod emf;
+mod line;
+
+use std::sync::Arc;
+
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::writer::MakeWriterExt;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::clock::{Clock, SystemClock};
+pub use emf::NAMESPACE;
+pub use line::JsonLines;
 
 /// Logs where a panic happened and nothing else: its text could hold what was being handled.
 pub fn quiet_panics() {
@@ -25,8 +34,15 @@ pub fn filter(level: &str) -> EnvFilter {
 
 /// Starts JSON logging to stdout, as Lambda collects it. Safe to call once.
 pub fn start_json(level: &str) {
-    let filter = filter(level);
-    let layer = tracing_subscriber::fmt().json().flatten_event(true).with_target(false).with_current_span(false);
     // A second start keeps the first subscriber: nothing to do about it, and nothing lost.
-    let _ = layer.with_env_filter(filter).with_writer(std::io::stdout.with_max_level(tracing::Level::TRACE)).try_init();
+    let _ = tracing::subscriber::set_global_default(subscriber(level, Arc::new(SystemClock), std::io::stdout));
+}
+
+/// What listens to our lines at a level and writes them, with their metrics, dated by the clock.
+pub fn subscriber<W>(level: &str, clock: Arc<dyn Clock>, writer: W) -> impl tracing::Subscriber + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let lines = tracing_subscriber::fmt().event_format(JsonLines::new(clock));
+    lines.with_env_filter(filter(level)).with_writer(writer).finish()
 }
