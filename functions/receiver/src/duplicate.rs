@@ -27,6 +27,7 @@ pub(crate) async fn answer(
             arrival_ms: delivered.arrival_ms,
             envelope: delivered.envelope.clone(),
             review_since_ms: Some(delivered.arrival_ms),
+            closed_ms: None,
         };
         app.store.put_conflict(event, &conflict).await.map_err(|error| unavailable(&error))?;
         tracing::warn!(provider = %profile.slug, %event, outcome = "quarantined", reason = "Conflict", "delivery");

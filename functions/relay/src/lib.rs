@@ -6,6 +6,7 @@
 //! every write is conditional and every send has its generation's deduplication id.
 
 mod expiry;
+mod resume;
 
 use domain::decide::{NoEffect, exhausted};
 use domain::event::EventRef;
@@ -44,6 +45,8 @@ pub struct Report {
     pub reviews: usize,
     /// Holds closed by their expiry.
     pub expired: usize,
+    /// Operations sent that a pause switch had held back.
+    pub resumed: usize,
 }
 
 impl Report {
@@ -53,6 +56,7 @@ impl Report {
         self.sent += part.sent;
         self.reviews += part.reviews;
         self.expired += part.expired;
+        self.resumed += part.resumed;
     }
 }
 
@@ -63,6 +67,10 @@ impl Report {
 pub async fn run(app: &App) -> Result<Report, StoreError> {
     let mut report = Report::default();
     let mut failed = None;
+    if let Err(error) = resume::resume(app, &mut report).await {
+        tracing::error!(%error, "relay: resuming failed");
+        failed.get_or_insert(error);
+    }
     for (shard, part, errors) in join_all((0..SHARDS).map(|shard| run_shard(app, shard))).await {
         report.add(part);
         for error in errors {
@@ -76,6 +84,7 @@ pub async fn run(app: &App) -> Result<Report, StoreError> {
         sent = report.sent,
         reviews = report.reviews,
         expired = report.expired,
+        resumed = report.resumed,
         "relay"
     );
     failed.map_or(Ok(report), Err)
