@@ -11,6 +11,7 @@ mod resolve;
 mod reviews;
 mod risk;
 mod statements;
+mod status;
 mod wallets;
 mod window;
 
@@ -65,6 +66,10 @@ async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<Gatewa
         },
         ("GET", ["control", "events", provider, id @ ..]) if !id.is_empty() => {
             events::show(app, provider, &id.join("/")).await
+        }
+        ("GET", ["control", "status"]) => status::show(app).await,
+        ("GET", ["control", "tenants", tenant, "wallets", wallet, "fundings", reference]) => {
+            wallets::funding(app, tenant, wallet, reference).await
         }
         ("POST", ["control", "replays"]) => replays::replay(app, event).await,
         ("GET", ["control", "pauses"]) => pauses::list(app).await,
