@@ -83,7 +83,10 @@ fn funding(body: &Value) -> String {
     let rows = std::iter::once(body).chain(list(&body["reversals"])).map(row);
     let title = ["reference", "tenant", "wallet"].map(|member| cell(&body[member]));
     let [reference, tenant, wallet] = title;
-    format!("Payment {reference} of wallet {wallet}, tenant {tenant}\n{}\n", table(["kind", "amount", "currency", "by", "at"], rows))
+    format!(
+        "Payment {reference} of wallet {wallet}, tenant {tenant}\n{}\n",
+        table(["kind", "amount", "currency", "by", "at"], rows)
+    )
 }
 
 /// Shows one event.

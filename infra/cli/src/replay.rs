@@ -107,7 +107,13 @@ fn page(events: &[Value], counts: &BTreeMap<String, u64>, reference: &str, dry: 
     for event in events.iter().take(SHOWN) {
         let operations = event["operations"].as_array().map(Vec::as_slice).unwrap_or_default();
         if operations.is_empty() {
-            rows.push([cell(&event["event"]), "-".to_owned(), cell(&event["result"]), cell(&event["detail"]), "-".to_owned()]);
+            rows.push([
+                cell(&event["event"]),
+                "-".to_owned(),
+                cell(&event["result"]),
+                cell(&event["detail"]),
+                "-".to_owned(),
+            ]);
         }
         for o in operations {
             let [name, became, result, due] =
@@ -141,7 +147,9 @@ mod tests {
             json!({"event": "acme/b", "result": "not-received", "operations": []}),
         ];
         let shown = page(&events, &counts(&events), "r-1", false);
-        for part in ["transition 1", "from-review", "not-received", "2 events: 1 finished, 1 from-review, 1 not-received."] {
+        for part in
+            ["transition 1", "from-review", "not-received", "2 events: 1 finished, 1 from-review, 1 not-received."]
+        {
             assert!(shown.contains(part), "{part}: {shown}");
         }
         assert!(page(&events, &counts(&events), "r-1", true).ends_with("Nothing was changed."));

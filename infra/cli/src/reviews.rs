@@ -21,8 +21,7 @@ pub fn run(args: ReviewsArgs) -> Result<ExitCode, CliError> {
 fn list(args: &ReviewsArgs) -> Result<ExitCode, CliError> {
     let api = Api::new(&args.common.server.url)?;
     let ReviewFilter { provider, tenant, class, older_than } = &args.filter;
-    let filter =
-        [("provider", provider), ("tenant", tenant), ("class", class), ("older_than", older_than)];
+    let filter = [("provider", provider), ("tenant", tenant), ("class", class), ("older_than", older_than)];
     let query: Vec<(&str, &str)> =
         filter.iter().filter_map(|(name, value)| value.as_deref().map(|value| (*name, value))).collect();
     let mut reviews = Vec::new();

@@ -57,7 +57,11 @@ fn page(body: &Value) -> String {
         page += &format!("{name} is paused since {since} by {actor}: {reason}\n");
     }
     for name in list(&body["pauses"]["resuming"]) {
-        page += &format!("{} was resumed at {}; what it held back is being sent\n", cell(&name["name"]), cell(&name["since"]));
+        page += &format!(
+            "{} was resumed at {}; what it held back is being sent\n",
+            cell(&name["name"]),
+            cell(&name["since"])
+        );
     }
     let lag = age(&body["relay"]["lag_s"]);
     page + &format!("The relay has examined receipts up to {} ({lag} behind).", cell(&body["relay"]["examined_up_to"]))
