@@ -13,7 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::harness::items;
 
 /// The content of an entry in the record's order; all else in an item is keys, index and chain.
-const CONTENT: [&str; 15] = ["kd", "tn", "wl", "jb", "vn", "rn", "am", "rl", "uc", "cu", "ln", "us", "pv", "by", "cr"];
+const CONTENT: [&str; 17] =
+    ["kd", "tn", "wl", "jb", "vn", "rn", "sq", "rs", "am", "rl", "uc", "cu", "ln", "us", "pv", "by", "cr"];
 /// Table keys, schema version, statement index, and the three chain fields.
 const BESIDE: [&str; 7] = ["pk", "sk", "sv", "w", "seq", "ph", "hh"];
 

@@ -196,12 +196,12 @@ async fn carry_out(app: &App, request: &Request, begins_ms: i64) -> Result<(Valu
         Found::Missing(..) => i64::MAX,
     });
     let mut spacing = Spacing::new(begins_ms);
-    let (mut shown, mut turns) = (Vec::new(), Vec::new());
+    let (mut shown, mut missing, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     for found in found {
         match found {
             Found::Missing(event, result) => {
                 if matches!(request.scope, Scope::Events(_)) {
-                    shown.push(json!({ "event": event, "result": result, "operations": [] }));
+                    missing.push(json!({ "event": event, "result": result, "operations": [] }));
                 }
             }
             Found::Event(event, records) => {
@@ -220,6 +220,7 @@ async fn carry_out(app: &App, request: &Request, begins_ms: i64) -> Result<(Valu
             shown.push(one.map_err(unavailable)?);
         }
     }
+    shown.extend(missing);
     let answer = json!({
         "reference": request.reference, "part": request.part, "dry_run": request.dry, "scope": request.told(),
         "spacing_ms": REPLAY_SPACING_MS, "counts": counts(&shown), "events": shown, "next": next,

@@ -75,7 +75,7 @@ async fn an_approval_also_holds_for_a_late_capture() {
     let world = submitted().await;
     // The hold is given back by the schedule; a success that was first sent in time comes after it.
     world.clock.advance(120 * HOUR_MS + 20 * MINUTE_MS);
-    relay_has_run(&world).await;
+    sweeps_have_run(&world).await;
     world.stack.relay().await.unwrap();
     assert_eq!(balance(&world, "w1").await, ("100.000000".to_owned(), "0.000000".to_owned()));
     let body = used("j1", 2_000_000).replace("2026-11-29T12:00:00Z", "2026-12-04T12:00:00Z");

@@ -30,8 +30,14 @@ fn became(answer: &Value) -> Vec<&str> {
 
 /// A request of a control function that was built with other profiles.
 async fn with_profiles(world: &World, providers: &str, body: Value) -> (u16, Value) {
+    asked_with_profiles(world, providers, ("POST", "/control/replays"), body).await
+}
+
+async fn asked_with_profiles(
+    world: &World, providers: &str, (method, path): (&str, &str), body: Value,
+) -> (u16, Value) {
     let app = App { profiles: Arc::new(Profiles::parse(providers).unwrap()), ..world.stack.app.clone() };
-    let event = world.event("POST", "/control/replays", [], Some(&body.to_string()));
+    let event = world.event(method, path, [], Some(&body.to_string()));
     let response = control::handle(&app, &event).await;
     (response.status_code, serde_json::from_str(&response.body).unwrap())
 }
@@ -289,7 +295,11 @@ async fn an_ignored_event_is_planned_anew_by_a_corrected_profile() {
 async fn a_quarantined_event_is_planned_once_its_tenant_is_served_and_never_when_unreadable() {
     let strict = PROVIDERS_TOML.replacen("tenants = [\"*\"]", "tenants = [\"t2\"]", 1);
     let config = local::world::WorldConfig { providers: strict, ..local::world::WorldConfig::default() };
-    let world = submitted_with(config).await;
+    let world = funded_with(config).await;
+    let job =
+        json!({"provider": "acme", "provider_job_ref": "p-j1", "model": "small-1", "wallet": "w1", "hold": "5.00"});
+    let submit = ("PUT", "/control/tenants/t1/jobs/j1");
+    assert_eq!(asked_with_profiles(&world, PROVIDERS_TOML, submit, job).await.0, 201);
     assert_eq!(world.send("msg_1", &completed("j1")).await.1, "quarantined");
     assert_eq!(world.send("msg_2", "{\"type\":").await.1, "quarantined");
     let raw = items(&world, "events").iter().find_map(|item| {

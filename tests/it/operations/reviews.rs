@@ -84,12 +84,12 @@ async fn pages_show_every_review_once_oldest_first() {
         accepted(&world, &format!("msg_{n}"), &used("j1", 2_000_000 + n)).await;
         world.drain().await.unwrap();
     }
-    let (mut seen, mut since, mut after, mut pages) = (BTreeSet::new(), String::new(), String::new(), 0);
+    let (mut seen, mut since, mut after, mut pages) = (BTreeSet::new(), 0, String::new(), 0);
     loop {
         let (status, body) = ask(&world, "GET", &format!("/control/reviews?limit=5{after}"), None).await;
         assert_eq!(status, 200, "{body}");
         for review in body["reviews"].as_array().unwrap() {
-            let at = review["since"].as_str().unwrap().to_owned();
+            let at = domain::time::parse_rfc3339(review["since"].as_str().unwrap()).unwrap();
             assert!(at >= since, "{at} after {since}");
             since = at;
             assert!(seen.insert(review["id"].to_string()), "{review}");

@@ -1,8 +1,10 @@
 //! Short ways to ask as an operator, under an identity that the gateway would have verified.
 
+use domain::limits::{EXPIRY_BUCKET_MS, SHARDS};
 use local::world::{World, completed, event_body};
 use runtime::gateway::{Authorizer, IamIdentity, path_part};
 use serde_json::{Value, json};
+use store::Cursor;
 
 use crate::harness::*;
 
@@ -83,4 +85,13 @@ pub async fn exhausted() -> std::sync::Arc<World> {
 /// Runs until everything that is due is done: a relay's run and the consumers, a few times.
 pub async fn settle_down(world: &World) {
     world.minutes(3).await.unwrap();
+}
+
+/// Both sweeps of the relay have run up to now, but for the last half hour of expiring holds.
+pub async fn sweeps_have_run(world: &World) {
+    relay_has_run(world).await;
+    for shard in 0..SHARDS {
+        let bucket = now_ms(world) / EXPIRY_BUCKET_MS - 3;
+        world.stack.app.store.advance_cursor(Cursor::Expiry, shard, bucket).await.unwrap();
+    }
 }
