@@ -6,7 +6,7 @@
 
 use domain::decide::dismiss;
 use domain::decide::posting::Posting;
-use domain::event::By;
+use domain::event::{By, EventRef};
 use domain::ids::Reference;
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState, hex_sha256};
@@ -139,7 +139,7 @@ pub(crate) async fn decide(app: &App, review: &ReviewId, request: &Request, dry:
         let plan = match review {
             ReviewId::Operation(key) => operation(app, key, request).await,
             ReviewId::Conflict(event, hash) => match app.store.get_conflict(event, hash).await {
-                Ok(Some(conflict)) => close_conflict(app, review, conflict, request),
+                Ok(Some(conflict)) => close_conflict(app, (review, event), conflict, request),
                 Ok(None) => Err(Refusal::Problem(unknown(review))),
                 Err(error) => Err(Refusal::Store(error)),
             },
@@ -160,7 +160,7 @@ pub(crate) async fn decide(app: &App, review: &ReviewId, request: &Request, dry:
         if dry {
             return Ok(Decided { decision: plan.decision, again: false });
         }
-        match app.store.commit_decision(&plan.decision, plan.change.borrowed(review), plan.release.as_ref()).await {
+        match app.store.commit_decision(&plan.decision, plan.change.borrowed(), plan.release.as_ref()).await {
             Ok(Commit::Committed) => return Ok(plan.done(app, review).await),
             Ok(Commit::ConditionFailed(_) | Commit::Conflict) => app.pause().await,
             Err(error) => again.after(error).await.map_err(unavailable)?,
@@ -184,16 +184,14 @@ impl From<StoreError> for Refusal {
 
 enum Written {
     Operation(Box<(OperationRecord, Receipt)>),
-    Conflict(Box<Conflict>),
+    Conflict(EventRef, Box<Conflict>),
 }
 
 impl Written {
-    fn borrowed<'a>(&'a self, review: &'a ReviewId) -> Reviewed<'a> {
-        match (self, review) {
-            (Self::Operation(both), _) => Reviewed::Operation(&both.0),
-            (Self::Conflict(conflict), ReviewId::Conflict(event, _)) => Reviewed::Conflict(event, conflict),
-            // The plan was made from this very id.
-            (Self::Conflict(_), _) => unreachable!("a conflict's plan has a conflict's id"),
+    fn borrowed(&self) -> Reviewed<'_> {
+        match self {
+            Self::Operation(both) => Reviewed::Operation(&both.0),
+            Self::Conflict(event, conflict) => Reviewed::Conflict(event, conflict),
         }
     }
 }
@@ -306,7 +304,9 @@ async fn release(
     }
 }
 
-fn close_conflict(app: &App, review: &ReviewId, conflict: Conflict, request: &Request) -> Result<Plan, Refusal> {
+fn close_conflict(
+    app: &App, (review, event): (&ReviewId, &EventRef), conflict: Conflict, request: &Request,
+) -> Result<Plan, Refusal> {
     if conflict.review_since_ms.is_none() {
         return Err(Refusal::Over);
     }
@@ -319,7 +319,7 @@ fn close_conflict(app: &App, review: &ReviewId, conflict: Conflict, request: &Re
     decision.class = if conflict.payload_hash == "unreadable" { "unreadable" } else { "conflict" }.to_owned();
     decision.evidence = format!("content {}", conflict.payload_hash);
     let closed = Conflict { review_since_ms: None, closed_ms: Some(now_ms), ..conflict };
-    Ok(Plan { decision, change: Written::Conflict(Box::new(closed)), release: None })
+    Ok(Plan { decision, change: Written::Conflict(event.clone(), Box::new(closed)), release: None })
 }
 
 fn decision(review: &ReviewId, request: &Request, now_ms: i64) -> Decision {

@@ -206,12 +206,12 @@ fn closing(body: &Value, operations: &[Value], conflicts: &[Value]) -> String {
         "quarantined" => {
             "Nothing happens by itself: the event was recorded and not processed, and a person should look at the reason.".to_owned()
         }
-        "needs-review" => {
+        "needs-review" | "partially-failed" => {
             format!("A person decides on {}; a redelivery by the provider also tries it again.", open("needs-review"))
         }
         "retrying" => format!("The system tries {} again by itself; nobody has to do anything.", open("retrying")),
         "billing-pending" => "The job is decided, and its money is on the way; nobody has to do anything.".to_owned(),
-        "processing" => format!("{} is on its way; nobody has to do anything.", open("processing")),
+        "received" | "processing" => format!("{} is on its way; nobody has to do anything.", open("processing")),
         _ if waiting == 1 => {
             "Every operation is final; one delivery with other content had no effect and waits for a person.".to_owned()
         }

@@ -63,6 +63,9 @@ fn page(body: &Value) -> String {
             cell(&name["since"])
         );
     }
+    if body["relay"]["lag_s"].is_null() {
+        return page + "The relay has not examined anything yet.";
+    }
     let lag = age(&body["relay"]["lag_s"]);
     page + &format!("The relay has examined receipts up to {} ({lag} behind).", cell(&body["relay"]["examined_up_to"]))
 }

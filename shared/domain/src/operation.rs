@@ -299,7 +299,6 @@ pub struct Waivers {
 
 impl Waivers {
     /// True when nothing is waived.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

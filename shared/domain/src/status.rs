@@ -108,12 +108,17 @@ pub enum EventStatus {
     Ignored,
     /// Recorded with an empty plan; a person should know.
     Quarantined,
+    /// Every planned operation is on its way to its consumer, and none has left anything yet.
+    Received,
     /// At least one operation is on its way.
     Processing,
     /// At least one operation waits to be tried again.
     Retrying,
     /// At least one operation needs a person.
     NeedsReview,
+    /// At least one operation needs a person, and another has its effect: the job ended, say, and its money
+    /// did not move.
+    PartiallyFailed,
     /// The job ended; its money is not settled yet.
     BillingPending,
     /// Every operation is final.
@@ -126,9 +131,11 @@ impl EventStatus {
         match self {
             Self::Ignored => "ignored",
             Self::Quarantined => "quarantined",
+            Self::Received => "received",
             Self::Processing => "processing",
             Self::Retrying => "retrying",
             Self::NeedsReview => "needs-review",
+            Self::PartiallyFailed => "partially-failed",
             Self::BillingPending => "billing-pending",
             Self::Completed => "completed",
         }
@@ -145,9 +152,11 @@ pub fn event_status(receipt: &Receipt, stages: &[(OperationName, Stage)]) -> Eve
     let job_done = stages.iter().any(|(n, s)| *n == OperationName::CompleteJob && s.is_final());
     let money_open = stages.iter().any(|(n, s)| *n == OperationName::SettleUsage && *s == Stage::Processing);
     match () {
+        () if any(Stage::NeedsReview) && any(Stage::Done) => EventStatus::PartiallyFailed,
         () if any(Stage::NeedsReview) => EventStatus::NeedsReview,
         () if any(Stage::Retrying) => EventStatus::Retrying,
         () if job_done && money_open => EventStatus::BillingPending,
+        () if !stages.is_empty() && stages.iter().all(|(_, s)| *s == Stage::Processing) => EventStatus::Received,
         () if any(Stage::Processing) => EventStatus::Processing,
         () => EventStatus::Completed,
     }
