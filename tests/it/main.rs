@@ -11,6 +11,7 @@ mod consumers;
 mod contract;
 mod harness;
 mod money;
+mod operations;
 mod path;
 mod privacy;
 mod receiver;

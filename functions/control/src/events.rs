@@ -2,9 +2,11 @@
 //! next. No payload.
 
 use domain::event::EventRef;
-use domain::limits::BUCKET_MS;
+use domain::limits::{BUCKET_MS, RetryPolicy};
 use domain::operation::{OperationKey, OperationRecord};
 use domain::receipt::{Conflict, Receipt};
+use domain::replay::Replayed;
+use domain::review::{Decision, ReviewId};
 use domain::status::{Effects, Stage, event_status};
 use runtime::App;
 use runtime::gateway::GatewayResponse;
@@ -12,6 +14,7 @@ use runtime::problem::Problem;
 use serde_json::{Value, json};
 
 use crate::jobs::timestamp;
+use crate::resolve::decision_json;
 use crate::unavailable;
 
 pub(crate) async fn show(app: &App, provider: &str, id: &str) -> Result<GatewayResponse, Problem> {
@@ -24,18 +27,24 @@ pub(crate) async fn show(app: &App, provider: &str, id: &str) -> Result<GatewayR
     let names: Vec<_> = receipt.plan.iter().map(|p| p.name).collect();
     let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await.map_err(unavailable)?;
     let (deliveries, conflicts) = app.store.load_deliveries(&event).await.map_err(unavailable)?;
-    let operations: Vec<Operation<'_>> = receipt
-        .operations()
-        .into_iter()
-        .map(|key| Operation::of(&effects, receipt, records.operation(&key), key))
-        .collect();
+    let mut operations = Vec::new();
+    for key in receipt.operations() {
+        let record = records.operation(&key);
+        // A straight operation was never in review; one more small read for each of the others.
+        let decisions = match record {
+            Some(_) => app.store.decisions(&ReviewId::Operation(key.clone())).await.map_err(unavailable)?,
+            None => Vec::new(),
+        };
+        operations.push(Operation { decisions, policy: app.policy, ..Operation::of(&effects, receipt, record, key) });
+    }
     let stages: Vec<_> = operations.iter().map(|o| (o.key.name, o.stage)).collect();
     let mut shown = receipt_json(&event, receipt);
     shown["status"] = json!(event_status(receipt, &stages));
     shown["deliveries"] = json!(deliveries.count + 1);
     shown["last_delivery_at"] = json!(timestamp(deliveries.last_ms.max(receipt.arrival_ms)));
     shown["operations"] = operations.iter().map(Operation::json).collect();
-    shown["conflicts"] = conflicts.iter().map(conflict_json).collect();
+    shown["conflicts"] = conflicts.iter().map(|conflict| conflict_json(&event, conflict)).collect();
+    shown["replays"] = records.replays.iter().map(replay_json).collect();
     Ok(GatewayResponse::json(200, &shown))
 }
 
@@ -51,8 +60,19 @@ fn receipt_json(event: &EventRef, receipt: &Receipt) -> Value {
     })
 }
 
-fn conflict_json(conflict: &Conflict) -> Value {
+/// Who replayed the event, why and when, and the plan that it added.
+fn replay_json(replayed: &Replayed) -> Value {
+    let planned: Vec<String> = replayed.plan.iter().map(|planned| planned.clone().into()).collect();
     json!({
+        "reference": replayed.reference, "actor": replayed.actor, "reason": replayed.reason,
+        "at": timestamp(replayed.created_ms), "planned_anew": planned,
+    })
+}
+
+fn conflict_json(event: &EventRef, conflict: &Conflict) -> Value {
+    let open = conflict.review_since_ms.map(|_| ReviewId::Conflict(event.clone(), conflict.payload_hash.clone()));
+    json!({
+        "review": open.map(|id| id.to_string()), "closed_at": conflict.closed_ms.map(timestamp),
         "payload_hash": conflict.payload_hash, "received_at": timestamp(conflict.arrival_ms),
         "effect": "none", "in_review_since": conflict.review_since_ms.map(timestamp),
     })
@@ -64,13 +84,16 @@ struct Operation<'a> {
     effect: Option<String>,
     record: Option<&'a OperationRecord>,
     received_ms: i64,
+    decisions: Vec<Decision>,
+    policy: RetryPolicy,
 }
 
 impl<'a> Operation<'a> {
     fn of(effects: &Effects, receipt: &Receipt, record: Option<&'a OperationRecord>, key: OperationKey) -> Self {
         let effect = effects.effect(key.name, &key.by(), receipt.envelope.sequence, record);
         let stage = Stage::of(effect.is_some(), record);
-        Self { key, stage, effect, record, received_ms: receipt.arrival_ms }
+        let (decisions, policy) = (Vec::new(), RetryPolicy::default());
+        Self { key, stage, effect, record, received_ms: receipt.arrival_ms, decisions, policy }
     }
 
     /// What happens next, and when; empty when nothing will.
@@ -79,6 +102,9 @@ impl<'a> Operation<'a> {
         match self.stage {
             Stage::Done | Stage::Noop | Stage::Closed => String::new(),
             Stage::NeedsReview => "a person decides; the provider's redelivery also tries it again".to_owned(),
+            Stage::Retrying if self.parked().is_some() => {
+                format!("held back: {} is paused; resumed in order of arrival", self.parked().unwrap_or_default())
+            }
             Stage::Retrying => due.map_or_else(String::new, |ms| format!("tried again at {}", timestamp(ms))),
             Stage::Processing => {
                 let checked = self.received_ms + 4 * BUCKET_MS; // grace, bucket and one run of the relay
@@ -87,8 +113,30 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// The switch that holds it back.
+    fn parked(&self) -> Option<&str> {
+        self.record.and_then(|record| record.parked.as_deref())
+    }
+
+    /// Whose turn it is.
+    fn who(&self) -> Option<&'static str> {
+        match self.stage {
+            Stage::Done | Stage::Noop | Stage::Closed => None,
+            Stage::NeedsReview => Some("a person"),
+            Stage::Retrying if self.parked().is_some() => Some("whoever paused it"),
+            Stage::Retrying => Some("the relay"),
+            Stage::Processing => Some("its consumer"),
+        }
+    }
+
     fn json(&self) -> Value {
+        let waits = self.record.filter(|_| self.stage == Stage::Retrying);
+        let due_ms = waits.filter(|record| record.parked.is_none()).and_then(|record| record.due_ms);
+        let review = (self.stage == Stage::NeedsReview).then(|| ReviewId::Operation(self.key.clone()).to_string());
         json!({
+            "review": review, "due_at": due_ms.map(timestamp), "who": self.who(), "paused_by": self.parked(),
+            "attempts_left": waits.map(|record| self.policy.max_attempts.saturating_sub(record.attempts)),
+            "decisions": self.decisions.iter().map(decision_json).collect::<Vec<_>>(),
             "operation": self.key.name, "consumer": self.key.name.consumer(), "item": self.key.item,
             "state": self.stage, "effect": self.effect, "next": self.next(),
             "class": self.record.map(|r| r.class), "note": self.record.map(|r| r.note.as_str()),

@@ -2,10 +2,18 @@
 //! caller's identity from the request context.
 
 mod actions;
+mod bulk;
 mod events;
 mod jobs;
+mod pauses;
+mod replays;
+mod resolve;
+mod reviews;
+mod risk;
 mod statements;
+mod status;
 mod wallets;
+mod window;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -59,6 +67,16 @@ async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<Gatewa
         ("GET", ["control", "events", provider, id @ ..]) if !id.is_empty() => {
             events::show(app, provider, &id.join("/")).await
         }
+        ("GET", ["control", "status"]) => status::show(app).await,
+        ("GET", ["control", "tenants", tenant, "wallets", wallet, "fundings", reference]) => {
+            wallets::funding(app, tenant, wallet, reference).await
+        }
+        ("POST", ["control", "replays"]) => replays::replay(app, event).await,
+        ("GET", ["control", "pauses"]) => pauses::list(app).await,
+        ("PUT", ["control", "pauses", name]) => pauses::switch(app, event, name).await,
+        ("GET", ["control", "reviews"]) => reviews::list(app, event).await,
+        ("POST", ["control", "reviews"]) => bulk::resolve(app, event).await,
+        ("POST", ["control", "reviews", review]) => resolve::resolve(app, event, review).await,
         _ => Err(Problem::not_found(format!("no such call: {method} {}", event.raw_path))),
     }
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use runtime::gateway::GatewayEvent;
 use runtime::lambda::{Error, app, serve};
-use runtime::settings::{BALANCES_TABLE, EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE};
+use runtime::settings::{BALANCES_TABLE, BILLING_QUEUE_URL, EVENTS_TABLE, JOB_QUEUE_URL, JOBS_TABLE, LEDGER_TABLE};
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let app = Arc::new(app(&[EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, BALANCES_TABLE]).await?);
+    let app = Arc::new(
+        app(&[EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, BALANCES_TABLE, JOB_QUEUE_URL, BILLING_QUEUE_URL]).await?,
+    );
     serve(move |event: GatewayEvent| {
         let app = app.clone();
         async move { Ok(hookledger_control::handle(&app, &event).await) }

@@ -1,7 +1,7 @@
 //! Wallets: create, fund, show. A reference is the idempotency key: the first time 201, again 200.
 
 use domain::decide::fund::Funding;
-use domain::ids::{TenantId, WalletId};
+use domain::ids::{Reference, TenantId, WalletId};
 use domain::ledger::{Balance, Entry, EntryKind};
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::money::Micros;
@@ -111,4 +111,29 @@ pub(crate) async fn fund(
         }
     }
     Err(Problem::unavailable())
+}
+
+/// `GET .../wallets/{wallet}/fundings/{reference}`: one funding and its reversals, each with the event or
+/// the caller that asked.
+pub(crate) async fn funding(
+    app: &App, tenant: &str, wallet: &str, reference: &str,
+) -> Result<GatewayResponse, Problem> {
+    let (tenant, wallet, reference): (TenantId, WalletId, Reference) = (id(tenant)?, id(wallet)?, id(reference)?);
+    let found = app.store.get_funding(&tenant, &wallet, &reference).await.map_err(unavailable)?;
+    let found = found.ok_or_else(|| {
+        Problem::not_found(format!("nothing funded wallet {:?} under this reference", wallet.as_str()))
+    })?;
+    let reversals = app.store.load_funding_reversals(&tenant, &wallet, &reference).await.map_err(unavailable)?;
+    let one = |entry: &Entry| {
+        let mut shown = funding_json(entry);
+        shown["kind"] = json!(entry.kind);
+        shown["by"] = json!(entry.by);
+        shown["at"] = json!(domain::time::rfc3339(entry.created_ms));
+        shown
+    };
+    let mut shown = one(&found);
+    shown["tenant"] = json!(tenant);
+    shown["wallet"] = json!(wallet);
+    shown["reversals"] = reversals.iter().map(one).collect();
+    Ok(GatewayResponse::json(200, &shown))
 }

@@ -20,6 +20,7 @@ struct DeadLetters;
 
 impl Operate for DeadLetters {
     const COUNTS_TRIES: bool = false;
+    const PAUSABLE: bool = false;
 
     async fn operate(&self, app: &App, work: &Work) -> Result<NoEffect, StoreError> {
         let limit = work.record.as_ref().and_then(|r| exhausted(r, &app.policy, app.clock.now_ms()));

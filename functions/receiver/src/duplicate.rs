@@ -11,7 +11,7 @@ use runtime::App;
 use runtime::dispatch::message;
 use runtime::gateway::GatewayResponse;
 use runtime::problem::Problem;
-use store::{OperationPut, StoreError};
+use store::{EventRecords, OperationPut, StoreError};
 
 use crate::{answer, unavailable};
 
@@ -27,6 +27,7 @@ pub(crate) async fn answer(
             arrival_ms: delivered.arrival_ms,
             envelope: delivered.envelope.clone(),
             review_since_ms: Some(delivered.arrival_ms),
+            closed_ms: None,
         };
         app.store.put_conflict(event, &conflict).await.map_err(|error| unavailable(&error))?;
         tracing::warn!(provider = %profile.slug, %event, outcome = "quarantined", reason = "Conflict", "delivery");
@@ -41,10 +42,12 @@ pub(crate) async fn answer(
 /// Dispatches what is not final. Returns how many messages were sent.
 async fn redispatch(app: &App, receipt: &Receipt) -> Result<usize, StoreError> {
     let Some(event) = &receipt.event else { return Ok(0) };
+    // Read from its partition: a replay may have planned anew what had no plan.
+    let Some(EventRecords { receipt, operations, .. }) = app.store.load_event(event).await? else { return Ok(0) };
     if receipt.plan.is_empty() {
         return Ok(0);
     }
-    let operations = app.store.load_event(event).await?.map(|r| r.operations).unwrap_or_default();
+    let receipt = &receipt;
     let names: Vec<_> = receipt.plan.iter().map(|p| p.name).collect();
     let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await?;
     let mut messages = Vec::new();

@@ -7,6 +7,7 @@
 
 mod expiry;
 mod health;
+mod resume;
 
 use domain::decide::{NoEffect, exhausted};
 use domain::event::EventRef;
@@ -47,6 +48,8 @@ pub struct Report {
     pub reviews: usize,
     /// Holds closed by their expiry.
     pub expired: usize,
+    /// Operations sent that a pause switch had held back.
+    pub resumed: usize,
 }
 
 impl Report {
@@ -56,6 +59,7 @@ impl Report {
         self.sent += part.sent;
         self.reviews += part.reviews;
         self.expired += part.expired;
+        self.resumed += part.resumed;
     }
 }
 
@@ -67,6 +71,10 @@ pub async fn run(app: &App) -> Result<Report, StoreError> {
     let mut report = Report::default();
     let mut health = Health::default();
     let mut failed = None;
+    if let Err(error) = resume::resume(app, &mut report).await {
+        tracing::error!(%error, "relay: resuming failed");
+        failed.get_or_insert(error);
+    }
     for (shard, part, seen, errors) in join_all((0..SHARDS).map(|shard| run_shard(app, shard))).await {
         report.add(part);
         health.add(seen);
@@ -85,6 +93,7 @@ pub async fn run(app: &App) -> Result<Report, StoreError> {
         oldest_waiting_s = health.oldest_waiting_s,
         reviews_open = health.reviews_open,
         oldest_review_s = health.oldest_review_s,
+        resumed = report.resumed,
         "relay"
     );
     failed.map_or(Ok(report), Err)

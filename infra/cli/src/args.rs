@@ -1,10 +1,15 @@
 //! The command line. Every help text is what the verb does, no more.
 
 mod ledger;
+mod operations;
 
 use std::path::PathBuf;
 
 pub use ledger::{AuditArgs, ExportArgs, ImportArgs, JobActionArgs, JobCancelArgs, WalletStatementArgs};
+pub use operations::{
+    OverageAlternative, PauseArgs, ReplayArgs, ResolveArgs, ReviewAction, ReviewFilter, ReviewsArgs, ReviewsVerb,
+    StatusArgs,
+};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -46,8 +51,23 @@ pub enum Verb {
     /// {"result":"valid"|"invalid","reason":...}; on a terminal a line of help follows on stderr. Exit codes: 0 valid,
     /// 1 invalid, 2 misuse.
     Verify(VerifyArgs),
-    /// Show everything known of one event, and what happens next
+    /// Show everything known of one event, a job's or a payment's events, and what happens next
     Explain(ExplainArgs),
+    /// Show what is stuck, how old it is, whose money hangs on it, and whose turn it is
+    ///
+    /// Exit codes: 0 nothing needs anybody, 1 a review is open or something due was not sent, 2 misuse.
+    Status(StatusArgs),
+    /// List what waits for a person, oldest first; `reviews resolve` decides
+    Reviews(ReviewsArgs),
+    /// Try events again over the ordinary path, each effect still once, spaced and recorded
+    ///
+    /// Finished events report their recorded result and are not sent. Events that were ignored or quarantined are planned
+    /// anew by today's profile. Exit codes: 0 every event was replayed, 1 one was not received or cannot be planned, 2 misuse.
+    Replay(ReplayArgs),
+    /// Stop the effects of a consumer (job, billing) or a provider while receipts go on
+    Pause(PauseArgs),
+    /// Go on after a pause, in order of arrival
+    Resume(PauseArgs),
     /// Create, fund and show wallets, and print their statements
     #[command(subcommand)]
     Wallet(WalletVerb),
@@ -178,7 +198,14 @@ pub struct VerifyArgs {
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The event as `send` and the log name it, such as acme/msg_1
-    pub event: String,
+    #[arg(required_unless_present_any = ["job", "payment"], conflicts_with_all = ["job", "payment"])]
+    pub event: Option<String>,
+    /// A job instead: itself, and every event that had an effect on it
+    #[arg(long, value_name = "TENANT/JOB", conflicts_with = "payment")]
+    pub job: Option<String>,
+    /// A payment instead, by the reference under which it funded a wallet: the funding and its events
+    #[arg(long, value_name = "TENANT/WALLET/REFERENCE")]
+    pub payment: Option<String>,
     /// Which server.
     #[command(flatten)]
     pub server: Server,

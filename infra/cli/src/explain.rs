@@ -2,20 +2,98 @@
 
 use std::process::ExitCode;
 
-use domain::event::EventRef;
+use domain::event::{By, CONTROL_PROVIDER, EventRef};
 use serde_json::Value;
 
-use crate::api::Api;
+use crate::api::{Answer, Api};
 use crate::args::ExplainArgs;
 use crate::error::CliError;
 use crate::output::{self, card, cell, plain, table};
 
-/// Shows an event.
-pub fn run(args: ExplainArgs) -> Result<ExitCode, CliError> {
-    let event: EventRef = args.event.parse().map_err(|error| {
-        CliError::Misuse(format!("{:?} names no event ({error}): write PROVIDER/ID, such as acme/msg_1", args.event))
-    })?;
+/// Events of a job or payment that are shown at most.
+const EVENTS: usize = 20;
+
+/// Shows an event, or what a job or a payment leads to.
+pub fn run(args: &ExplainArgs) -> Result<ExitCode, CliError> {
     let api = Api::new(&args.server.url)?;
+    match (&args.event, &args.job, &args.payment) {
+        (Some(event), _, _) => one(&api, args, event),
+        (None, Some(job), _) => {
+            let [tenant, job] = parts(job, "--job TENANT/JOB")?;
+            let shown = api.get(&["tenants", tenant, "jobs", job])?;
+            let members = ["transitions", "settlements", "extensions"].map(|member| list(&shown.body[member]).to_vec());
+            let by = members.concat().into_iter().chain([shown.body["progress"].clone()]);
+            let by: Vec<Value> = by.map(|row| row["by"].clone()).collect();
+            several(&api, args, "job", &shown, &by, crate::job::page)
+        }
+        (None, None, Some(payment)) => {
+            let [tenant, wallet, reference] = parts(payment, "--payment TENANT/WALLET/REFERENCE")?;
+            let shown = api.get(&["tenants", tenant, "wallets", wallet, "fundings", reference])?;
+            let by = std::iter::once(&shown.body).chain(list(&shown.body["reversals"])).map(|row| row["by"].clone());
+            let by: Vec<Value> = by.collect();
+            several(&api, args, "funding", &shown, &by, funding)
+        }
+        (None, None, None) => Err(CliError::Misuse("give an event, --job or --payment".to_owned())),
+    }
+}
+
+/// The parts of an id; the last one may hold slashes itself.
+fn parts<'a, const N: usize>(text: &'a str, form: &str) -> Result<[&'a str; N], CliError> {
+    let found: Vec<&str> = text.splitn(N, '/').filter(|part| !part.is_empty()).collect();
+    found.try_into().map_err(|_| CliError::Misuse(format!("{text:?}: write {form}")))
+}
+
+/// A job or funding with the events that had an effect on it, each once.
+fn several(
+    api: &Api, args: &ExplainArgs, name: &str, shown: &Answer, by: &[Value], page_of: fn(&Value) -> String,
+) -> Result<ExitCode, CliError> {
+    let mut names: Vec<EventRef> = Vec::new();
+    for by in by.iter().filter_map(|by| By::try_from(by.as_str()?.to_owned()).ok()) {
+        if by.event.provider.as_str() != CONTROL_PROVIDER && !names.contains(&by.event) {
+            names.push(by.event);
+        }
+    }
+    let mut events = Vec::new();
+    for event in names.iter().take(EVENTS) {
+        let answer = api.get(&["events", event.provider.as_str(), event.id.as_str()])?;
+        if answer.status != 404 {
+            events.push(answer.problem().map_or(Ok(answer.body), |problem| Err(CliError::Refused(problem)))?);
+        }
+    }
+    let left = names.len().saturating_sub(EVENTS);
+    let body = match shown.problem() {
+        Some(_) => shown.body.clone(),
+        None => serde_json::json!({ name: shown.body, "events": events, "events_left_out": left }),
+    };
+    output::answer(&Answer { status: shown.status, body }, args.format.json, |answer| {
+        let mut whole = page_of(&answer.body[name]);
+        for event in &events {
+            whole += &format!("\n{}", page(event));
+        }
+        if left > 0 {
+            whole += &format!("\n{left} more events had an effect; `explain EVENT` shows each.\n");
+        }
+        whole
+    })
+}
+
+/// The page of a funding.
+fn funding(body: &Value) -> String {
+    let row = |row: &Value| ["kind", "amount", "currency", "by", "at"].map(|member| cell(&row[member]));
+    let rows = std::iter::once(body).chain(list(&body["reversals"])).map(row);
+    let title = ["reference", "tenant", "wallet"].map(|member| cell(&body[member]));
+    let [reference, tenant, wallet] = title;
+    format!(
+        "Payment {reference} of wallet {wallet}, tenant {tenant}\n{}\n",
+        table(["kind", "amount", "currency", "by", "at"], rows)
+    )
+}
+
+/// Shows one event.
+fn one(api: &Api, args: &ExplainArgs, name: &str) -> Result<ExitCode, CliError> {
+    let event: EventRef = name.parse().map_err(|error| {
+        CliError::Misuse(format!("{name:?} names no event ({error}): write PROVIDER/ID, such as acme/msg_1"))
+    })?;
     let answer = api.get(&["events", event.provider.as_str(), event.id.as_str()])?;
     if answer.status == 404 && !args.format.json {
         let name = plain(&event.to_string());
@@ -35,6 +113,27 @@ fn page(body: &Value) -> String {
     if !operations.is_empty() {
         page += "\nOperations\n";
         page += &table(["operation", "state", "effect", "attempts", "what next"], operations.iter().map(operation));
+        page.push('\n');
+    }
+    let decision = |operation: &Value| {
+        let name = cell(&operation["operation"]);
+        let row = move |d: &Value| {
+            let [action, actor, reason, at] = ["action", "actor", "reason", "at"].map(|member| cell(&d[member]));
+            [name.clone(), action, actor, reason, at]
+        };
+        list(&operation["decisions"]).iter().map(row).collect::<Vec<_>>()
+    };
+    let decisions: Vec<_> = operations.iter().flat_map(decision).collect();
+    if !decisions.is_empty() {
+        page += "\nDecisions\n";
+        page += &table(["operation", "action", "by", "reason", "at"], decisions);
+        page.push('\n');
+    }
+    let replays = list(&body["replays"]);
+    if !replays.is_empty() {
+        page += "\nReplays\n";
+        let row = |replay: &Value| ["reference", "actor", "reason", "at"].map(|member| cell(&replay[member]));
+        page += &table(["reference", "by", "reason", "at"], replays.iter().map(row));
         page.push('\n');
     }
     let conflicts = list(&body["conflicts"]);
@@ -107,12 +206,12 @@ fn closing(body: &Value, operations: &[Value], conflicts: &[Value]) -> String {
         "quarantined" => {
             "Nothing happens by itself: the event was recorded and not processed, and a person should look at the reason.".to_owned()
         }
-        "needs-review" => {
+        "needs-review" | "partially-failed" => {
             format!("A person decides on {}; a redelivery by the provider also tries it again.", open("needs-review"))
         }
         "retrying" => format!("The system tries {} again by itself; nobody has to do anything.", open("retrying")),
         "billing-pending" => "The job is decided, and its money is on the way; nobody has to do anything.".to_owned(),
-        "processing" => format!("{} is on its way; nobody has to do anything.", open("processing")),
+        "received" | "processing" => format!("{} is on its way; nobody has to do anything.", open("processing")),
         _ if waiting == 1 => {
             "Every operation is final; one delivery with other content had no effect and waits for a person.".to_owned()
         }

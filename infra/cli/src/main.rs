@@ -15,10 +15,14 @@ mod import;
 mod job;
 mod output;
 mod pages;
+mod pause;
+mod replay;
+mod reviews;
 mod secrets;
 mod send;
 mod sign;
 mod statement;
+mod status;
 mod verify;
 mod volley;
 mod wallet;
@@ -47,7 +51,12 @@ fn run(verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Drill(args) => drill::run(&args),
         Verb::Send(args) => send::run(args),
         Verb::Verify(args) => verify::run(args),
-        Verb::Explain(args) => explain::run(args),
+        Verb::Explain(args) => explain::run(&args),
+        Verb::Status(args) => status::run(&args),
+        Verb::Reviews(args) => reviews::run(args),
+        Verb::Replay(args) => replay::run(&args),
+        Verb::Pause(args) => pause::run(&args, true),
+        Verb::Resume(args) => pause::run(&args, false),
         Verb::Wallet(WalletVerb::Create(args)) => wallet::create(args),
         Verb::Wallet(WalletVerb::Fund(args)) => wallet::fund(args),
         Verb::Wallet(WalletVerb::Show(args)) => wallet::show(args),

@@ -144,10 +144,13 @@ fn fill(
         .ok_or_else(|| Refusal(EmptyPlan::MissingField, format!("no event type at {}", profile.event_type)))?;
     intake.event_type = event_type.chars().take(128).collect();
     let Some(rule) = profile.events.get(&event_type) else {
+        // Kept where it can be read: a replay plans from it once the profile knows the type.
+        intake.envelope = fields(profile, &profile.fields, headers, value).unwrap_or_default();
         return Err(Refusal(EmptyPlan::UnknownType, "the profile does not act on this event type".to_owned()));
     };
     for (only, reason) in only_ifs(profile, rule) {
         if scalar_at(&only.at, headers, value).as_deref() != Some(only.is.as_str()) {
+            intake.envelope = fields(profile, &rule.fields, headers, value).unwrap_or_default();
             return Err(Refusal(reason, format!("only events with {} = {:?} lead to anything here", only.at, only.is)));
         }
     }
@@ -176,7 +179,7 @@ fn only_ifs<'a>(profile: &'a Profile, rule: &'a EventRule) -> impl Iterator<Item
 
 /// The field that an operation needs and the event lacks. Usage is not among them: a success without
 /// usage is not zero, and a person or a fetch decides (see `decide::settle`).
-fn missing_field(name: OperationName, envelope: &Envelope) -> Option<&'static str> {
+pub(crate) fn missing_field(name: OperationName, envelope: &Envelope) -> Option<&'static str> {
     let job = envelope.provider_ref.is_some() || (envelope.tenant.is_some() && envelope.job.is_some());
     let wallet = envelope.tenant.is_some() && envelope.wallet.is_some();
     match name {

@@ -102,6 +102,50 @@ pub fn request_pk(kind: &str, tenant: &TenantId, subject: &str, reference: &Refe
     format!("Q|{kind}|{}|{}|{}", escape(tenant.as_str()), escape(subject), escape(reference.as_str()))
 }
 
+/// Partition of the decisions on one review, by its id's text; append-only.
+pub fn decision_pk(review: &str) -> String {
+    format!("Q|review|{}", escape(review))
+}
+
+/// Sort key of the decision on one revision of what was in review: one decision each.
+pub fn decision_sk(revision: u64) -> String {
+    format!("q|{revision:012}")
+}
+
+/// What the partition of a reconciliation case begins with.
+pub const CASE_PREFIX: &str = "Q|case|";
+
+/// Partition of a replay request, by its reference; append-only.
+pub fn replay_pk(reference: &Reference) -> String {
+    format!("Q|replay|{}", escape(reference.as_str()))
+}
+
+/// Sort key of one part of a replay.
+pub fn replay_sk(part: u32) -> String {
+    format!("q|{part:06}")
+}
+
+/// Sort key of a replay's audit item beside the receipt. It sorts between the operations and the receipt,
+/// so that one query reads them together.
+pub fn replayed_sk(reference: &Reference) -> String {
+    format!("p|{}", escape(reference.as_str()))
+}
+
+/// Partition of the pause switches.
+pub const SWITCHES_PK: &str = "S|pauses";
+/// Sort key of the pause switches.
+pub const SWITCHES: &str = "s";
+
+/// Partition of the history of one switch; append-only.
+pub fn switched_pk(name: &str) -> String {
+    format!("Q|pause|{}", escape(name))
+}
+
+/// Index key of the operations that one switch holds back, in one shard.
+pub fn parked_shard(switch: &str, shard: u32) -> String {
+    format!("paused.{switch}.{shard}")
+}
+
 /// Sort key of a control request.
 pub const REQUEST: &str = "q";
 

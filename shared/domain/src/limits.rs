@@ -28,6 +28,27 @@ pub const SDK_OPERATION_TIMEOUT_MS: i64 = 8_000;
 // bucket's index when the relay examines that bucket.
 const _: () = assert!(CLOCK_SKEW_MS + RECEIVER_TIMEOUT_MS + SDK_OPERATION_TIMEOUT_MS < RELAY_GRACE_MS);
 
+/// Reviews of one page, and decisions of one bulk request, at most.
+pub const REVIEWS_PER_PAGE: usize = 100;
+/// Rows of the review index that one page looks at, so that a narrow filter stays bounded.
+pub const REVIEWS_EXAMINED: usize = 200;
+/// Events of one part of a replay: each costs a few reads and one transaction, within the function's timeout.
+pub const REPLAY_EVENTS: usize = 250;
+/// Minutes of receipts that one part of a replay looks through.
+pub const REPLAY_MINUTES: i64 = 600;
+/// Time between the due times of two replayed events of one tenant: five a second. This is the rate limit of
+/// replays; it is recorded with each.
+pub const REPLAY_SPACING_MS: i64 = 200;
+/// Operations of one switch that one run of the relay resumes.
+pub const RESUMED_PER_RUN: usize = 1_000;
+/// For so long after a resumption the relay looks for what a consumer parked at the last moment: longer than
+/// a consumer's timeout and an index's lag.
+pub const RESUME_GRACE_MS: i64 = 10 * 60_000;
+/// Rows per shard and state that `status` looks at; beyond it its numbers are lower bounds.
+pub const STATUS_ROWS: usize = 100;
+/// A due operation that was not sent for so long is overdue: two runs of the relay.
+pub const OVERDUE_MS: i64 = 120_000;
+
 /// How waiting operations are tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event::{By, EventRef};
 use crate::ids::{ItemId, escape};
+use crate::job::Overage;
 
 /// Which queue and function carries an operation out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -189,6 +190,10 @@ pub enum Class {
     DeadLetter,
     /// The provider sent it again, or a person asked for another try.
     Retried,
+    /// Its consumer or its provider is paused: it waits until that is resumed.
+    Paused,
+    /// A person closed it: nothing is to be done any more.
+    Dismissed,
     /// The same was asked before, with the same content.
     AlreadyDone,
     /// Something newer stands.
@@ -219,6 +224,14 @@ pub enum Class {
     NotPossible,
     /// A stored record cannot be read.
     Unreadable,
+}
+
+impl Class {
+    /// The stable name in records and answers.
+    pub fn name(self) -> String {
+        // A unit variant becomes a JSON string: neither step can fail.
+        serde_json::to_value(self).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+    }
 }
 
 /// The record of an operation that did not go straight (`o·item·consumer·operation`).
@@ -265,6 +278,30 @@ pub struct OperationRecord {
     /// Who wrote this revision: tells our own lost answer from another writer.
     #[serde(rename = "tk")]
     pub token: String,
+    /// What a person's decision lets this operation do in spite of its limits; kept by every later change.
+    #[serde(rename = "wv", default, skip_serializing_if = "Waivers::is_empty")]
+    pub waivers: Waivers,
+    /// The switch that holds it back, while one does; then `due` is its arrival, which orders the resuming.
+    #[serde(rename = "pn", default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<String>,
+}
+
+/// What a person's recorded decision waives for one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Waivers {
+    /// It may act though its event is past the business expiry.
+    #[serde(rename = "ex", default, skip_serializing_if = "std::ops::Not::not")]
+    pub expiry: bool,
+    /// How a charge above the hold is settled, in place of the job's pinned policy.
+    #[serde(rename = "ov", default, skip_serializing_if = "Option::is_none")]
+    pub overage: Option<Overage>,
+}
+
+impl Waivers {
+    /// True when nothing is waived.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How many characters of a note are kept.
@@ -294,7 +331,8 @@ impl OperationRecord {
     pub fn next(key: OperationKey, old: Option<&Self>, change: Change, now_ms: i64, token: String) -> Self {
         let in_review = change.state == OperationState::Review;
         let since = old.and_then(|o| o.review_since_ms).filter(|_| in_review);
-        let waited = old.filter(|o| o.state == OperationState::Wait).map(|o| o.waiting_since_ms);
+        // The time that a switch held it back is not its own waiting.
+        let waited = old.filter(|o| o.state == OperationState::Wait && o.parked.is_none()).map(|o| o.waiting_since_ms);
         Self {
             key: Some(key),
             state: change.state,
@@ -309,7 +347,26 @@ impl OperationRecord {
             waiting_since_ms: waited.unwrap_or(now_ms),
             changed_ms: now_ms,
             token,
+            waivers: old.map(|o| o.waivers).unwrap_or_default(),
+            parked: None,
         }
+    }
+
+    /// The next revision that waits for a switch: no try is counted, and what was sent before is dead.
+    /// `arrival_ms` is its place in the order in which it is resumed.
+    pub fn parking(
+        key: OperationKey, old: Option<&Self>, sent: u32, switch: &str, arrival_ms: i64, now_ms: i64, token: String,
+    ) -> Self {
+        let change = Change {
+            state: OperationState::Wait,
+            class: Class::Paused,
+            note: format!("{switch} is paused"),
+            due_ms: Some(arrival_ms),
+            generation: old.map_or(sent, |o| o.generation.max(sent)) + 1,
+            resend: false,
+            attempts: old.map_or(0, |o| o.attempts),
+        };
+        Self { parked: Some(switch.to_owned()), ..Self::next(key, old, change, now_ms, token) }
     }
 
     /// The next revision that makes a record in review, or one that a person tries again, due now:
@@ -325,6 +382,12 @@ impl OperationRecord {
             attempts: 0,
         };
         Some(Self::next(self.key.clone()?, Some(self), change, now_ms, token))
+    }
+
+    /// The next revision with a person's decision on what it may do.
+    #[must_use]
+    pub fn waiving(self, waivers: Waivers) -> Self {
+        Self { waivers, ..self }
     }
 
     /// True when nothing will happen any more by itself or by a person's list.

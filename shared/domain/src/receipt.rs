@@ -170,6 +170,9 @@ pub struct Conflict {
     /// Since when a person is needed, Unix milliseconds.
     #[serde(rename = "rt", default, skip_serializing_if = "Option::is_none")]
     pub review_since_ms: Option<i64>,
+    /// When a person closed it, Unix milliseconds.
+    #[serde(rename = "cd", default, skip_serializing_if = "Option::is_none")]
+    pub closed_ms: Option<i64>,
 }
 
 /// How often the event came again (`d`).

@@ -1,7 +1,8 @@
 //! The status shown to people: DERIVED by one pure function from the records, stored nowhere.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::decide::dismiss::BY_REVIEW;
 use crate::event::By;
 use crate::job::{JobRecords, Outcome, Progress};
 use crate::ledger::{Entry, JobLedger};
@@ -100,37 +101,62 @@ impl Stage {
 }
 
 /// An event's derived status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventStatus {
     /// Recorded with an empty plan; nothing to do.
     Ignored,
     /// Recorded with an empty plan; a person should know.
     Quarantined,
+    /// Every planned operation is on its way to its consumer, and none has left anything yet.
+    Received,
     /// At least one operation is on its way.
     Processing,
     /// At least one operation waits to be tried again.
     Retrying,
     /// At least one operation needs a person.
     NeedsReview,
+    /// At least one operation needs a person, and another has its effect: the job ended, say, and its money
+    /// did not move.
+    PartiallyFailed,
     /// The job ended; its money is not settled yet.
     BillingPending,
     /// Every operation is final.
     Completed,
 }
 
+impl EventStatus {
+    /// The stable name in answers and filters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ignored => "ignored",
+            Self::Quarantined => "quarantined",
+            Self::Received => "received",
+            Self::Processing => "processing",
+            Self::Retrying => "retrying",
+            Self::NeedsReview => "needs-review",
+            Self::PartiallyFailed => "partially-failed",
+            Self::BillingPending => "billing-pending",
+            Self::Completed => "completed",
+        }
+    }
+}
+
 /// Derives an event's status from its receipt and the stages of its operations.
 pub fn event_status(receipt: &Receipt, stages: &[(OperationName, Stage)]) -> EventStatus {
-    if let Some(empty) = receipt.empty {
+    // A replay may have added a plan.
+    if let Some(empty) = receipt.empty.filter(|_| receipt.plan.is_empty()) {
         return if empty.answer() == "ignored" { EventStatus::Ignored } else { EventStatus::Quarantined };
     }
     let any = |stage: Stage| stages.iter().any(|(_, s)| *s == stage);
     let job_done = stages.iter().any(|(n, s)| *n == OperationName::CompleteJob && s.is_final());
     let money_open = stages.iter().any(|(n, s)| *n == OperationName::SettleUsage && *s == Stage::Processing);
     match () {
+        () if any(Stage::NeedsReview) && any(Stage::Done) => EventStatus::PartiallyFailed,
         () if any(Stage::NeedsReview) => EventStatus::NeedsReview,
         () if any(Stage::Retrying) => EventStatus::Retrying,
         () if job_done && money_open => EventStatus::BillingPending,
+        () if !stages.is_empty() && stages.iter().all(|(_, s)| *s == Stage::Processing) => EventStatus::Received,
         () if any(Stage::Processing) => EventStatus::Processing,
         () => EventStatus::Completed,
     }
@@ -158,7 +184,8 @@ pub fn job_status(records: &JobRecords, ledger: &JobLedger) -> JobStatus {
         (Some(_), None) => JobStatus::BillingPending,
         (Some(last), Some(close)) => {
             let own = |entry: &Entry| entry.version == Some(last.version);
-            let settled = last.outcome != Outcome::Success || own(close) || ledger.late.iter().any(own);
+            let given_up = close.by.starts_with(BY_REVIEW); // a person decided that nothing is charged
+            let settled = last.outcome != Outcome::Success || own(close) || given_up || ledger.late.iter().any(own);
             if settled { JobStatus::BillingSettled } else { JobStatus::BillingPending }
         }
     }

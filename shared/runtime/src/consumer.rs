@@ -19,6 +19,7 @@ use futures_util::future::join_all;
 use store::{EventRecords, OperationPut, StoreError};
 
 use crate::App;
+use crate::pauses::{self, BatchSwitches};
 use crate::sqs::{BatchResponse, ItemFailure, SqsEvent, SqsRecord};
 
 /// Added to the exponent of a wait that was not an own try: the first ceiling is 80 s, so that messages
@@ -61,6 +62,8 @@ impl Work {
 pub trait Operate: Sync {
     /// True when a deferral counts as a try; the dead-letter consumer's does not.
     const COUNTS_TRIES: bool = true;
+    /// True when the pause switches hold it back; the dead-letter consumer only writes deferrals.
+    const PAUSABLE: bool = true;
     /// True when it commits several operations of one group together.
     const BATCHES: bool = false;
 
@@ -91,18 +94,22 @@ pub async fn handle_batch(app: &App, event: &SqsEvent, operate: &impl Operate) -
             None => groups.push((group, vec![record])),
         }
     }
-    let failed = join_all(groups.into_iter().map(|(_, records)| handle_group(app, records, operate))).await;
+    let switches = BatchSwitches::default();
+    let failed = join_all(groups.into_iter().map(|(_, records)| handle_group(app, records, operate, &switches))).await;
     let failures = failed.into_iter().flatten().map(|item_identifier| ItemFailure { item_identifier });
     BatchResponse { batch_item_failures: failures.collect() }
 }
 
 /// Handles one group; the ids of the records that stay in the queue: the failed one and all behind it.
-async fn handle_group<O: Operate>(app: &App, records: Vec<&SqsRecord>, operate: &O) -> Vec<String> {
-    let done = if O::BATCHES && records.len() > 1 { commit_together(app, &records, operate).await } else { Vec::new() };
+async fn handle_group<O: Operate>(
+    app: &App, records: Vec<&SqsRecord>, operate: &O, switches: &BatchSwitches,
+) -> Vec<String> {
+    let several = O::BATCHES && records.len() > 1;
+    let done = if several { commit_together(app, &records, operate, switches).await } else { Vec::new() };
     for (index, record) in records.iter().enumerate() {
         let fate = match done.iter().find(|(place, _)| *place == index) {
             Some((_, work)) => conclude(app, work, NoEffect::Done, 1).await,
-            None => handle_record(app, record, operate).await,
+            None => handle_record(app, record, operate, switches).await,
         };
         if fate == Fate::Failed {
             return records[index..].iter().map(|r| r.message_id.clone()).collect();
@@ -113,7 +120,9 @@ async fn handle_group<O: Operate>(app: &App, records: Vec<&SqsRecord>, operate: 
 
 /// Offers the group's straight records to [`Operate::together`]; those that it committed, by place.
 /// Whatever goes wrong here costs nothing: each record is then taken alone.
-async fn commit_together<O: Operate>(app: &App, records: &[&SqsRecord], operate: &O) -> Vec<(usize, Work)> {
+async fn commit_together<O: Operate>(
+    app: &App, records: &[&SqsRecord], operate: &O, switches: &BatchSwitches,
+) -> Vec<(usize, Work)> {
     let straight = records.iter().enumerate().filter(|(_, r)| r.receive_count() < DEFER_FIRST_AT_RECEIVE);
     let loads = straight.filter_map(|(place, r)| Message::from_json(&r.body).ok().map(|m| (place, m))).map(
         async |(place, message)| {
@@ -121,7 +130,13 @@ async fn commit_together<O: Operate>(app: &App, records: &[&SqsRecord], operate:
             Some((place, workable(&message, records)?))
         },
     );
-    let (places, works): (Vec<usize>, Vec<Work>) = join_all(loads).await.into_iter().flatten().unzip();
+    let loaded: Vec<(usize, Work)> = join_all(loads).await.into_iter().flatten().collect();
+    if loaded.len() < 2 {
+        return Vec::new();
+    }
+    let Ok(switches) = switches.read(app).await else { return Vec::new() };
+    let free = loaded.into_iter().filter(|(_, work)| switches.holds(&work.key).is_none());
+    let (places, works): (Vec<usize>, Vec<Work>) = free.unzip();
     let committed = AssertUnwindSafe(operate.together(app, &works)).catch_unwind().await.unwrap_or_default();
     let mut done = Vec::new();
     for (index, (place, work)) in places.into_iter().zip(works).enumerate() {
@@ -136,7 +151,7 @@ async fn commit_together<O: Operate>(app: &App, records: &[&SqsRecord], operate:
     done
 }
 
-async fn handle_record(app: &App, record: &SqsRecord, operate: &impl Operate) -> Fate {
+async fn handle_record(app: &App, record: &SqsRecord, operate: &impl Operate, switches: &BatchSwitches) -> Fate {
     let message = match Message::from_json(&record.body) {
         Ok(message) => message,
         Err(error) => {
@@ -145,7 +160,7 @@ async fn handle_record(app: &App, record: &SqsRecord, operate: &impl Operate) ->
             return Fate::Consumed;
         }
     };
-    let outcome = AssertUnwindSafe(handle_message(app, record, &message, operate)).catch_unwind().await;
+    let outcome = AssertUnwindSafe(handle_message(app, record, &message, operate, switches)).catch_unwind().await;
     match outcome {
         Ok(fate) => fate,
         Err(_) => {
@@ -157,7 +172,9 @@ async fn handle_record(app: &App, record: &SqsRecord, operate: &impl Operate) ->
     }
 }
 
-async fn handle_message<O: Operate>(app: &App, record: &SqsRecord, message: &Message, operate: &O) -> Fate {
+async fn handle_message<O: Operate>(
+    app: &App, record: &SqsRecord, message: &Message, operate: &O, switches: &BatchSwitches,
+) -> Fate {
     if O::COUNTS_TRIES && record.receive_count() >= DEFER_FIRST_AT_RECEIVE {
         // It may be the message that kills the process: deferred and consumed before anything else.
         // Throttled invocations raise the count too, so this is not counted as a try.
@@ -173,6 +190,19 @@ async fn handle_message<O: Operate>(app: &App, record: &SqsRecord, message: &Mes
         Err(error) => return without_records(app, message, error).await,
     };
     let Some(work) = workable(message, records) else { return Fate::Consumed };
+    if O::PAUSABLE {
+        match switches.read(app).await.map(|switches| switches.holds(&work.key)) {
+            Ok(None) => {}
+            Ok(Some(switch)) => {
+                return match pauses::park(app, &work, switch).await {
+                    Ok(_) => Fate::Consumed,
+                    Err(error) => unwritten(app, &work.key, &error).await,
+                };
+            }
+            // Whether it is paused is not known, so it does not act; that is no try of its own.
+            Err(error) => return defer_unread(app, message, Class::Transient, error.to_string(), false).await,
+        }
+    }
     let started = app.clock.now_ms();
     let verdict = match operate.operate(app, &work).await {
         Ok(verdict) => verdict,
@@ -368,6 +398,7 @@ pub async fn review_unreadable(app: &App, event: &EventRef) -> Result<(), StoreE
         arrival_ms: now_ms,
         envelope: Envelope::default(),
         review_since_ms: Some(now_ms),
+        closed_ms: None,
     };
     tracing::error!(%event, "stored records cannot be read; review opened");
     app.store.put_conflict(event, &review).await

@@ -8,6 +8,7 @@ pub mod consumer;
 pub mod dispatch;
 pub mod gateway;
 pub mod lambda;
+pub mod pauses;
 pub mod problem;
 pub mod random;
 pub mod retry;

@@ -8,6 +8,7 @@ use domain::keys;
 use domain::limits::BUCKET_MS;
 use domain::operation::{OperationKey, OperationRecord};
 use domain::receipt::{Conflict, Deliveries, Receipt};
+use domain::replay::Replayed;
 
 use crate::error::classify;
 use crate::item::{Item, decode, encode, n, s, text};
@@ -23,13 +24,15 @@ pub enum ReceiptPut {
     Exists(Box<Receipt>),
 }
 
-/// What an event's partition holds for the path: the receipt and the operations' records.
+/// What an event's partition holds for the path: the receipt, the operations' records and the replays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRecords {
     /// The receipt.
     pub receipt: Receipt,
     /// Records of operations that did not go straight.
     pub operations: Vec<OperationRecord>,
+    /// Its replays. The plans that they added are in the receipt's already.
+    pub replays: Vec<Replayed>,
 }
 
 impl EventRecords {
@@ -92,22 +95,27 @@ impl Store {
         }
     }
 
-    /// Reads the receipt and the operations' records of an event, strongly consistent, in one query.
+    /// Reads the receipt, the operations' records and the replays of an event, strongly consistent, in one
+    /// query.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when a record cannot be read.
     pub async fn load_event(&self, event: &EventRef) -> Result<Option<EventRecords>, StoreError> {
-        // "o|..." sorts before "r" and after bodies, counts and conflicts, which stay unread.
+        // "o|..." and "p|..." sort before "r" and after bodies, counts and conflicts, which stay unread.
         let items = self.query_range(&self.names.events, &keys::event_pk(event), Some(("o", keys::RECEIPT))).await?;
-        let (mut receipt, mut operations) = (None, Vec::new());
+        let (mut receipt, mut operations, mut replays) = (None, Vec::new(), Vec::new());
         for item in items {
             match text(&item, "sk") {
                 Some(keys::RECEIPT) => receipt = Some(decode_receipt(event, item)?),
                 Some(sk) if sk.starts_with("o|") => operations.push(decode_operation(item)?),
+                Some(sk) if sk.starts_with("p|") => replays.push(decode::<Replayed>("replay of an event", item)?),
                 _ => {}
             }
         }
-        Ok(receipt.map(|receipt| EventRecords { receipt, operations }))
+        replays.sort_by_key(|replayed| replayed.created_ms);
+        let planned = |receipt: Receipt| receipt.with_added_plans(&replays);
+        let receipt = receipt.map(planned);
+        Ok(receipt.map(|receipt| EventRecords { receipt, operations, replays }))
     }
 
     /// Reads a partition, or a range of its sort keys, strongly consistent.

@@ -88,7 +88,9 @@ impl Store {
     }
 
     /// Everything of a posting but its balance.
-    fn posting_actions(&self, posting: &Posting, actions: &mut Vec<TransactWriteItem>) -> Result<(), StoreError> {
+    pub(crate) fn posting_actions(
+        &self, posting: &Posting, actions: &mut Vec<TransactWriteItem>,
+    ) -> Result<(), StoreError> {
         let entry = &posting.entry;
         let item = entry_item(entry, &entry.partition(), &posting.sort_key)?;
         actions.push(self.put_action(&self.names.ledger, item)?);

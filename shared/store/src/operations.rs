@@ -26,6 +26,22 @@ pub(crate) fn decode_operation(item: Item) -> Result<OperationRecord, StoreError
     Ok(OperationRecord { key: Some(key), ..record })
 }
 
+/// The record as an item, on the index of what is due, of what a switch holds back, or of reviews.
+pub(crate) fn operation_item(record: &OperationRecord) -> Result<Item, StoreError> {
+    let Some(key) = &record.key else { return Err(StoreError::Corrupt { what: "operation record" }) };
+    let pk = keys::event_pk(&key.event);
+    let shard = keys::shard_of(&pk);
+    let mut item = encode("operation record", record, &pk, &keys::operation_sk(key))?;
+    match (record.state, &record.parked) {
+        (OperationState::Wait, None) => item.insert("ds".to_owned(), s(keys::due_shard(shard))),
+        (OperationState::Wait, Some(switch)) => item.insert("ds".to_owned(), s(keys::parked_shard(switch, shard))),
+        (OperationState::Review, _) if domain::planted::on("review-not-listed") => None, // PLANTED
+        (OperationState::Review, _) => item.insert("rs".to_owned(), s(keys::review_shard(shard))),
+        (OperationState::Noop | OperationState::Closed, _) => None,
+    };
+    Ok(item)
+}
+
 impl Store {
     /// One operation's record, strongly consistent.
     ///
@@ -41,15 +57,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; after [`StoreError::Unknown`] it may or may not be written.
     pub async fn put_operation(&self, record: &OperationRecord) -> Result<OperationPut, StoreError> {
-        let Some(key) = &record.key else { return Err(StoreError::Corrupt { what: "operation record" }) };
-        let pk = keys::event_pk(&key.event);
-        let mut item = encode("operation record", record, &pk, &keys::operation_sk(key))?;
-        match record.state {
-            OperationState::Wait => item.insert("ds".to_owned(), s(keys::due_shard(keys::shard_of(&pk)))),
-            OperationState::Review if domain::planted::on("review-not-listed") => None, // PLANTED
-            OperationState::Review => item.insert("rs".to_owned(), s(keys::review_shard(keys::shard_of(&pk)))),
-            OperationState::Noop | OperationState::Closed => None,
-        };
+        let item = operation_item(record)?;
         let mut put = self
             .client
             .put_item()

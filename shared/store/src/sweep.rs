@@ -23,7 +23,7 @@ pub struct OpenReview {
 }
 
 impl Store {
-    async fn query_index(
+    pub(crate) async fn query_index(
         &self, table: &str, index: &str, hash: (&str, String), up_to: Option<(&str, i64)>, limit: Option<usize>,
     ) -> Result<Vec<Item>, StoreError> {
         let condition = match up_to {

@@ -229,6 +229,9 @@ async fn ours_on_one_item_is_not_done_for_another() {
         (Rule::times(1, "TransactWriteItems", &SETTLE, slow), Rule::count("TransactWriteItems", &SETTLE));
     world.aws.add_hook(first.clone());
     world.aws.add_hook(all.clone());
+    // The transition is put when the settlement has read everything and is not yet written.
+    let between = HookDecision::Delay(Duration::from_millis(25), Box::new(HookDecision::Pass));
+    world.aws.add_hook(Rule::times(1, "PutItem", &TRANSITION, between));
     join!(work(&world, "msg_1", SettleUsage), work(&world, "msg_1", CompleteJob));
     assert_eq!((first.hits(), all.hits()), (1, 2), "the first transaction failed, the second one committed");
     assert_settled(&world, "j1", "msg_1").await;

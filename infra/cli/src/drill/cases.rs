@@ -65,10 +65,13 @@ pub fn all() -> Vec<Case> {
             || Box::pin(expired()),
         ),
     ]
+    .into_iter()
+    .chain(super::operator::all())
+    .collect()
 }
 
 /// A world with a funded wallet and one submitted job, j1 with a hold of 5.00.
-async fn world(hooks: Hooks) -> Result<World, WorldError> {
+pub async fn world(hooks: Hooks) -> Result<World, WorldError> {
     let world = World::new(WorldConfig { hooks, ..WorldConfig::default() }).await?;
     world.fund("w1", "100.00").await;
     world.submit("j1", "w1", "5.00").await;
@@ -76,7 +79,7 @@ async fn world(hooks: Hooks) -> Result<World, WorldError> {
 }
 
 /// Counts the business effects on job j1.
-async fn effects(world: &World) -> String {
+pub async fn effects(world: &World) -> String {
     let job = world.job("j1").await;
     let empty = Vec::new();
     let transitions = job["transitions"].as_array().unwrap_or(&empty).len();
@@ -164,7 +167,7 @@ async fn three_ids() -> Result<String, WorldError> {
 }
 
 /// One member of each operation of an event.
-async fn operations(world: &World, id: &str, member: &str) -> Vec<String> {
+pub async fn operations(world: &World, id: &str, member: &str) -> Vec<String> {
     let shown = world.explain(id).await;
     let all = shown["operations"].as_array().cloned().unwrap_or_default();
     all.iter().map(|o| o[member].as_str().unwrap_or_default().to_owned()).collect()

@@ -6,6 +6,7 @@
 
 mod cases;
 mod faults;
+mod operator;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

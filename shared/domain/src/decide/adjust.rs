@@ -5,7 +5,7 @@ use super::posting::{Posting, from_available};
 use super::settle::{Decision, View, above_cap, funds_short};
 use super::{Ask, NoEffect};
 use crate::ids::Reference;
-use crate::job::{JobRecords, Outcome};
+use crate::job::{JobRecords, Outcome, Overage};
 use crate::keys;
 use crate::ledger::{Account, Balance, Entry, EntryKind, JobLedger};
 use crate::money::Micros;
@@ -58,7 +58,10 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
         Ok(charge) => charge,
         Err(error) => return review(Class::InvalidUsage, &error.to_string()),
     };
-    let uncharged = above_cap(records, charge);
+    // Capped by the pinned policy, or by a person's decision: then what was not charged says so.
+    let before = || view.ledger.close.iter().chain(&view.ledger.late);
+    let capped = records.job.policies.overage == Overage::Cap || before().any(|entry| entry.uncharged > Micros::ZERO);
+    let uncharged = above_cap(records, capped, charge);
     let difference = match view.ledger.captured_by_usage().and_then(|now| charge.minus(uncharged)?.minus(now)) {
         Ok(difference) => difference,
         Err(error) => return review(Class::InvalidUsage, &error.to_string()),

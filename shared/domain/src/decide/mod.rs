@@ -8,6 +8,7 @@
 pub mod adjust;
 pub mod cancel;
 pub mod complete;
+pub mod dismiss;
 pub mod expire;
 pub mod extend;
 pub mod fund;
@@ -18,7 +19,7 @@ pub mod settle;
 
 use crate::envelope::{Envelope, mismatch};
 use crate::event::By;
-use crate::job::{Job, JobRef, Outcome, Transition};
+use crate::job::{Job, JobRef, Outcome, Overage, Transition};
 use crate::limits::RetryPolicy;
 use crate::operation::{Class, OperationRecord};
 
@@ -61,13 +62,19 @@ impl Ask<'_> {
     /// The limits that end in review. Called only after the operation's own effect was found absent.
     pub fn over_limit(&self) -> Option<NoEffect> {
         let age_ms = self.now_ms.saturating_sub(self.business_time_ms);
-        if age_ms > self.expire_after_ms {
+        let waived = self.record.is_some_and(|record| record.waivers.expiry);
+        if age_ms > self.expire_after_ms && !waived {
             let hours = age_ms / 3_600_000;
             let note =
                 format!("sent {hours} h ago; the profile lets events act for {} h", self.expire_after_ms / 3_600_000);
             return Some(NoEffect::Review(Class::Expired, note));
         }
         self.exhausted()
+    }
+
+    /// How this job's charge above its hold is settled: as a person decided for this operation, else as pinned.
+    pub fn overage(&self, job: &Job) -> Overage {
+        self.record.and_then(|record| record.waivers.overage).unwrap_or(job.policies.overage)
     }
 
     /// The limits of attempts and age alone.

@@ -130,7 +130,7 @@ impl Case<'_> {
             return self.release(hold);
         }
         let above = self.charge.minus(hold).unwrap_or(Micros::ZERO).max(Micros::ZERO);
-        let (captured, need, uncharged) = match self.job().policies.overage {
+        let (captured, need, uncharged) = match self.ask.overage(self.job()) {
             _ if above == Micros::ZERO => (self.charge, Micros::ZERO, Micros::ZERO),
             Overage::Cap => (hold, Micros::ZERO, above),
             Overage::Available if self.balance.covers(above) => (self.charge, above, Micros::ZERO),
@@ -173,11 +173,12 @@ impl Case<'_> {
     /// Charges the available balance, since the hold is gone. The hold still says how much was foreseen.
     fn late(self) -> Decision {
         let foreseen = self.records.hold().is_ok_and(|hold| self.charge <= hold);
-        if self.job().policies.overage == Overage::Review && !foreseen {
+        let overage = self.ask.overage(self.job());
+        if overage == Overage::Review && !foreseen {
             let note = format!("the charge {} is above the hold, which is closed", self.charge);
             return Decision::None(NoEffect::Review(Class::Overage, note));
         }
-        let uncharged = above_cap(self.records, self.charge);
+        let uncharged = above_cap(self.records, overage == Overage::Cap, self.charge);
         let charge = self.charge.minus(uncharged).unwrap_or(Micros::ZERO); // at least the hold is left
         if !self.balance.covers(charge) {
             return Decision::None(self.short(charge));
@@ -218,10 +219,10 @@ pub(crate) fn whole_hold(records: &JobRecords) -> Option<Check> {
     records.job.policies.extendable.then(|| Check::NoExtension(records.next_extension()))
 }
 
-/// What a charge has above the hold, where the policy caps it there: nobody pays that, neither at the
-/// close nor by a late capture nor by a correction.
-pub(crate) fn above_cap(records: &JobRecords, charge: Micros) -> Micros {
-    let hold = records.hold().ok().filter(|_| records.job.policies.overage == Overage::Cap);
+/// What a charge has above the hold, where it is capped there: nobody pays that, neither at the close
+/// nor by a late capture nor by a correction.
+pub(crate) fn above_cap(records: &JobRecords, capped: bool, charge: Micros) -> Micros {
+    let hold = records.hold().ok().filter(|_| capped);
     hold.and_then(|hold| charge.minus(hold).ok()).map_or(Micros::ZERO, |above| above.max(Micros::ZERO))
 }
 

@@ -9,7 +9,7 @@ use crate::event::CONTROL_PROVIDER;
 use crate::ids::{Provider, TenantId};
 use crate::job::{Outcome, Overage, Policies};
 use crate::json::Pointer;
-use crate::operation::OperationName;
+use crate::operation::{Consumer, OperationName};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -187,8 +187,10 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
     let source = |field: &'static str, text: &str| text.parse::<Source>().map_err(at(field));
     let optional = |field: &'static str, text: &Option<String>| text.as_deref().map(|t| source(field, t)).transpose();
     let pointer = |field: &'static str, text: &str| text.parse::<Pointer>().map_err(|e| at(field)(e.to_string()));
-    if slug == CONTROL_PROVIDER {
-        return Err(at("slug")("this name is reserved for what operators ask: choose another".to_owned()));
+    if slug == CONTROL_PROVIDER || Consumer::ALL.iter().any(|consumer| consumer.as_str() == slug) {
+        return Err(at("slug")(
+            "this name is reserved for what operators ask and for the consumers' switches: choose another".to_owned(),
+        ));
     }
     if raw.secrets.is_empty() {
         return Err(at("secrets")("name at least one environment variable that holds a live secret".to_owned()));
@@ -237,6 +239,7 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
         policies: raw.policies.into(),
         model_policies: raw.models.into_iter().map(|(model, policies)| (model, policies.into())).collect(),
         events: events.collect::<Result<_, _>>().map_err(at("events"))?,
+        fields: common.clone(),
     })
 }
 

@@ -159,6 +159,9 @@ pub struct Profile {
     pub model_policies: BTreeMap<String, Policies>,
     /// By event type.
     pub events: BTreeMap<String, EventRule>,
+    /// Where the business fields stand in every event, of types without a rule too: a receipt keeps them, so
+    /// that a corrected profile can plan it later.
+    pub fields: Fields,
 }
 
 impl Profile {

@@ -1,0 +1,351 @@
+//! Replays: events by id, or of a provider, a window and states. A replay writes due times, spaced per
+//! tenant; the relay sends what is due over the ordinary path. It can be tried dry.
+//!
+//! A long replay comes in parts, each bounded and each recorded with its answer under the replay's
+//! reference: the same part again is answered from the record. A part that died half-way goes on where it
+//! stopped: each event has its own audit item, written in one transaction with its due times.
+
+use domain::event::EventRef;
+use domain::ids::Reference;
+use domain::job::JobRef;
+use domain::limits::{REPLAY_EVENTS, REPLAY_SPACING_MS};
+use domain::operation::{OperationKey, OperationRecord, hex_sha256};
+use domain::replay::{Replayed, ReplayedOperation, Spacing, plan_anew, replay_operation};
+use domain::status::{EventStatus, Stage, event_status};
+use futures_util::future::join_all;
+use runtime::App;
+use runtime::gateway::{GatewayEvent, GatewayResponse};
+use runtime::problem::Problem;
+use runtime::retry::Again;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use store::{Commit, EventRecords, ReplayPart, StoreError};
+
+use crate::jobs::timestamp;
+use crate::resolve::check_reason;
+use crate::window::Window;
+use crate::{body, id, unavailable};
+
+/// Events handled side by side.
+pub(crate) const SIDE_BY_SIDE: usize = 25;
+/// Rounds for one event while other writers come between.
+const ROUNDS: u32 = 10;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    events: Option<Vec<String>>,
+    part: Option<u32>,
+    provider: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    states: Option<Vec<EventStatus>>,
+    after: Option<String>,
+    reason: String,
+    reference: String,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// What is to be replayed.
+enum Scope {
+    Events(Vec<EventRef>),
+    Window(Window),
+}
+
+/// A checked request.
+struct Request {
+    scope: Scope,
+    part: u32,
+    reason: String,
+    reference: Reference,
+    actor: String,
+    dry: bool,
+}
+
+impl Request {
+    fn check(asked: Body, actor: String, now_ms: i64) -> Result<Self, Problem> {
+        check_reason(&asked.reason)?;
+        let reference = id(&asked.reference)?;
+        let (scope, part) = match (asked.events, asked.provider) {
+            (Some(names), None) => (Scope::Events(events(&names)?), asked.part.unwrap_or(0)),
+            (None, Some(provider)) => {
+                let window =
+                    Window::check(&provider, asked.from, asked.to, asked.states, asked.after.as_deref(), now_ms)?;
+                let part = window.part;
+                (Scope::Window(window), part)
+            }
+            _ => return Err(Problem::bad_request("give either `events`, or `provider` with `from` and `to`")),
+        };
+        Ok(Self { scope, part, reason: asked.reason, reference, actor, dry: asked.dry_run })
+    }
+
+    /// What is asked for, for the record: the same of every part of a replay.
+    fn told(&self) -> String {
+        match &self.scope {
+            Scope::Events(_) => "events by id".to_owned(),
+            Scope::Window(window) => window.told(),
+        }
+    }
+
+    fn replay_hash(&self) -> String {
+        hex_sha256(&format!("{}|{}", self.told(), self.reason))
+    }
+
+    fn part_hash(&self) -> String {
+        match &self.scope {
+            Scope::Events(events) => hex_sha256(&events.iter().map(|e| format!("{e}\n")).collect::<String>()),
+            Scope::Window(window) => hex_sha256(&window.place()),
+        }
+    }
+}
+
+fn events(names: &[String]) -> Result<Vec<EventRef>, Problem> {
+    if names.is_empty() || names.len() > REPLAY_EVENTS {
+        let detail = format!("events: give 1 to {REPLAY_EVENTS} in one part, and the rest as part 1, 2, ...");
+        return Err(Problem::invalid(detail));
+    }
+    let mut events: Vec<EventRef> = Vec::new();
+    for name in names {
+        let event: EventRef = id(name)?;
+        if !events.contains(&event) {
+            events.push(event);
+        }
+    }
+    Ok(events)
+}
+
+/// `POST /control/replays`.
+pub(crate) async fn replay(app: &App, event: &GatewayEvent) -> Result<GatewayResponse, Problem> {
+    let now_ms = app.clock.now_ms();
+    let request = Request::check(body(event)?, event.actor(), now_ms)?;
+    if request.dry {
+        let (answer, _) = carry_out(app, &request, now_ms).await?;
+        return Ok(GatewayResponse::json(200, &answer));
+    }
+    if let Some(stands) = app.store.get_replay_part(&request.reference, request.part).await.map_err(unavailable)? {
+        return recorded(&stands, &request);
+    }
+    let begins_ms = begins_ms(app, &request, now_ms).await?;
+    let (mut answer, end_ms) = carry_out(app, &request, begins_ms).await?;
+    let part = ReplayPart {
+        reference: request.reference.clone(),
+        part: request.part,
+        actor: request.actor.clone(),
+        reason: request.reason.clone(),
+        scope: request.told(),
+        spacing_ms: REPLAY_SPACING_MS,
+        replay_hash: request.replay_hash(),
+        part_hash: request.part_hash(),
+        end_ms,
+        answer: answer.to_string(),
+        created_ms: now_ms,
+    };
+    match app.store.put_replay_part(&part).await.map_err(unavailable)? {
+        Some(stands) => recorded(&stands, &request), // the same request at the same time
+        None => {
+            answer["again"] = json!(false);
+            Ok(GatewayResponse::json(200, &answer))
+        }
+    }
+}
+
+/// The recorded answer of this part, if it was asked for the same.
+fn recorded(stands: &ReplayPart, request: &Request) -> Result<GatewayResponse, Problem> {
+    if (&stands.replay_hash, &stands.part_hash) != (&request.replay_hash(), &request.part_hash()) {
+        let detail =
+            format!("this reference replayed something else at {}: use another one", timestamp(stands.created_ms));
+        return Err(Problem::conflict(detail));
+    }
+    let mut answer: Value = serde_json::from_str(&stands.answer).unwrap_or_default(); // we wrote it
+    answer["again"] = json!(true);
+    Ok(GatewayResponse::json(200, &answer))
+}
+
+/// When the first event of this part may be due: now, or behind the part before.
+async fn begins_ms(app: &App, request: &Request, now_ms: i64) -> Result<i64, Problem> {
+    let Some(before) = request.part.checked_sub(1) else { return Ok(now_ms) };
+    match app.store.get_replay_part(&request.reference, before).await.map_err(unavailable)? {
+        Some(stands) if stands.replay_hash == request.replay_hash() => Ok(now_ms.max(stands.end_ms)),
+        Some(_) => Err(Problem::conflict("this reference replays something else: use another one")),
+        None => Err(Problem::invalid(format!("part {before} of this replay was not carried out: begin with it"))),
+    }
+}
+
+/// One event to be replayed, as it was read.
+enum Found {
+    Event(EventRef, Box<EventRecords>),
+    Missing(EventRef, &'static str),
+}
+
+/// Carries one part out; its answer, and when the next part's due times begin.
+async fn carry_out(app: &App, request: &Request, begins_ms: i64) -> Result<(Value, i64), Problem> {
+    let (names, next) = match &request.scope {
+        Scope::Events(events) => (events.clone(), None),
+        Scope::Window(window) => window.events(app).await.map_err(unavailable)?,
+    };
+    let mut found = Vec::new();
+    for chunk in names.chunks(SIDE_BY_SIDE) {
+        for one in join_all(chunk.iter().map(|event| look(app, event))).await {
+            found.push(one.map_err(unavailable)?);
+        }
+    }
+    // Stable: events of one arrival, and those that are missing, keep the order in which they were named.
+    found.sort_by_key(|found| match found {
+        Found::Event(_, records) => records.receipt.arrival_ms,
+        Found::Missing(..) => i64::MAX,
+    });
+    let mut spacing = Spacing::new(begins_ms);
+    let (mut shown, mut missing, mut turns) = (Vec::new(), Vec::new(), Vec::new());
+    for found in found {
+        match found {
+            Found::Missing(event, result) => {
+                if matches!(request.scope, Scope::Events(_)) {
+                    missing.push(json!({ "event": event, "result": result, "operations": [] }));
+                }
+            }
+            Found::Event(event, records) => {
+                if let Scope::Window(window) = &request.scope
+                    && !window.takes(&records.receipt, status(app, &event, &records).await.map_err(unavailable)?)
+                {
+                    continue;
+                }
+                let due_ms = spacing.next(records.receipt.envelope.tenant.as_ref().map(domain::ids::TenantId::as_str));
+                turns.push((event, due_ms));
+            }
+        }
+    }
+    for chunk in turns.chunks(SIDE_BY_SIDE) {
+        for one in join_all(chunk.iter().map(|(event, due_ms)| one(app, request, event, *due_ms))).await {
+            shown.push(one.map_err(unavailable)?);
+        }
+    }
+    shown.extend(missing);
+    let answer = json!({
+        "reference": request.reference, "part": request.part, "dry_run": request.dry, "scope": request.told(),
+        "spacing_ms": REPLAY_SPACING_MS, "counts": counts(&shown), "events": shown, "next": next,
+    });
+    Ok((answer, spacing.end_ms()))
+}
+
+async fn look(app: &App, event: &EventRef) -> Result<Found, StoreError> {
+    match app.store.load_event(event).await {
+        Ok(Some(records)) => Ok(Found::Event(event.clone(), Box::new(records))),
+        Ok(None) => Ok(Found::Missing(event.clone(), "not-received")),
+        Err(StoreError::Corrupt { .. }) => Ok(Found::Missing(event.clone(), "unreadable")),
+        Err(error) => Err(error),
+    }
+}
+
+/// The event's derived status.
+async fn status(app: &App, event: &EventRef, records: &EventRecords) -> Result<EventStatus, StoreError> {
+    let receipt = &records.receipt;
+    let names: Vec<_> = receipt.plan.iter().map(|planned| planned.name).collect();
+    let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await?;
+    let stage = |key: OperationKey| {
+        let record = records.operation(&key);
+        let effect = effects.effect(key.name, &key.by(), receipt.envelope.sequence, record);
+        (key.name, Stage::of(effect.is_some(), record))
+    };
+    let stages: Vec<_> = receipt.operations().into_iter().map(stage).collect();
+    Ok(event_status(receipt, &stages))
+}
+
+/// Replays one event, or says what would happen to it.
+async fn one(app: &App, request: &Request, event: &EventRef, due_ms: i64) -> Result<Value, StoreError> {
+    let mut again = Again::new(app);
+    for _ in 0..ROUNDS {
+        let Some(records) = app.store.load_event(event).await? else {
+            return Ok(json!({ "event": event, "result": "not-received", "operations": [] }));
+        };
+        let before = records.replays.iter().find(|r| r.reference == request.reference.as_str());
+        if let Some(before) = before.filter(|_| !request.dry) {
+            return Ok(shown(event, before));
+        }
+        let (replayed, writes) = match prepare(app, request, event, &records, due_ms).await? {
+            Ok(prepared) => prepared,
+            Err(why) => return Ok(json!({ "event": event, "result": "cannot-plan", "detail": why, "operations": [] })),
+        };
+        if request.dry {
+            return Ok(shown(event, &replayed));
+        }
+        match app.store.commit_replayed(event, &request.reference, &replayed, &writes).await {
+            Ok(Commit::Committed) => return Ok(shown(event, &replayed)),
+            Ok(Commit::ConditionFailed(_) | Commit::Conflict) => app.pause().await,
+            Err(error) => again.after(error).await?,
+        }
+    }
+    Err(StoreError::Busy { operation: "replay", code: "other writers won every time".to_owned() })
+}
+
+type Prepared = (Replayed, Vec<OperationRecord>);
+
+/// What a replay of the event writes: its audit item and its operations' records; or why it cannot be planned.
+async fn prepare(
+    app: &App, request: &Request, event: &EventRef, records: &EventRecords, due_ms: i64,
+) -> Result<Result<Prepared, String>, StoreError> {
+    let mut receipt = records.receipt.clone();
+    let mut replayed = Replayed {
+        reference: String::new(),
+        actor: String::new(),
+        reason: String::new(),
+        created_ms: 0,
+        plan: Vec::new(),
+        outcome: None,
+        wallet: None,
+        operations: Vec::new(),
+    };
+    if receipt.plan.is_empty() {
+        let Some(profile) = app.profiles.get(event.provider.as_str()) else {
+            return Ok(Err("its provider is not configured any more".to_owned()));
+        };
+        let job = match app.store.find_job(&event.provider, &receipt.envelope).await? {
+            Some((tenant, job)) => app.store.get_job(&tenant, &job).await?.as_ref().map(JobRef::from),
+            None => None,
+        };
+        replayed = match plan_anew(profile, &receipt, job.as_ref()) {
+            Ok(planned) => planned,
+            Err(why) => return Ok(Err(why)),
+        };
+        receipt = receipt.with_added_plans(std::slice::from_ref(&replayed));
+    }
+    let names: Vec<_> = receipt.plan.iter().map(|planned| planned.name).collect();
+    let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await?;
+    let now_ms = app.clock.now_ms();
+    let (mut operations, mut writes): (Vec<ReplayedOperation>, Vec<OperationRecord>) = (Vec::new(), Vec::new());
+    for key in receipt.operations() {
+        let record = records.operation(&key);
+        let effect = effects.effect(key.name, &key.by(), receipt.envelope.sequence, record);
+        let (told, write) = replay_operation(&key, effect, record, due_ms, now_ms, app.random.token());
+        operations.push(told);
+        writes.extend(write);
+    }
+    let (reference, actor, reason) = (request.reference.to_string(), request.actor.clone(), request.reason.clone());
+    Ok(Ok((Replayed { reference, actor, reason, created_ms: now_ms, operations, ..replayed }, writes)))
+}
+
+fn shown(event: &EventRef, replayed: &Replayed) -> Value {
+    let operation = |o: &ReplayedOperation| {
+        json!({
+            "operation": o.operation, "item": o.item, "became": o.became, "result": o.result,
+            "due_at": o.due_ms.map(timestamp),
+        })
+    };
+    let planned: Vec<String> = replayed.plan.iter().map(|planned| planned.clone().into()).collect();
+    let operations: Vec<Value> = replayed.operations.iter().map(operation).collect();
+    json!({ "event": event, "result": "replayed", "planned_anew": planned, "operations": operations })
+}
+
+/// How many operations became what, and how many events had no operation at all, by their result.
+fn counts(events: &[Value]) -> Value {
+    let mut counts = std::collections::BTreeMap::<String, u64>::new();
+    for event in events {
+        let operations = event["operations"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let names = operations.iter().map(|operation| &operation["became"]);
+        let none = operations.is_empty().then_some(&event["result"]);
+        for name in names.chain(none).filter_map(Value::as_str) {
+            *counts.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    json!(counts)
+}
