@@ -227,6 +227,7 @@ pub async fn consume(world: &World, records: Vec<SqsRecord>) -> Vec<String> {
     match name.consumer() {
         Consumer::Job => failures(job::handle(app, event).await),
         Consumer::Billing => failures(billing::handle(app, event).await),
+        Consumer::Outbound => failures(outbound::handle(app, event).await),
     }
 }
 

@@ -4,6 +4,7 @@
 mod actions;
 mod events;
 mod jobs;
+mod rejected;
 mod statements;
 mod wallets;
 
@@ -47,6 +48,7 @@ async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<Gatewa
         ("GET", ["control", "tenants", tenant, "wallets", wallet, "holds"]) => {
             statements::holds(app, event, tenant, wallet).await
         }
+        ("GET", ["control", "rejected"]) => rejected::list(app, event).await,
         ("GET", ["control", "export"]) => statements::export(app, event).await,
         ("PUT", ["control", "tenants", tenant, "jobs", job]) => jobs::submit(app, event, tenant, job).await,
         ("GET", ["control", "tenants", tenant, "jobs", job]) => jobs::show(app, tenant, job).await,

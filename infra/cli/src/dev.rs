@@ -45,6 +45,7 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
         profiles: Arc::new(Profiles::parse(PROVIDERS_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
         prices: Arc::new(PriceBook::parse(PRICES_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
         policy: RetryPolicy::default(),
+        address: Arc::new(|name| std::env::var(name).ok()),
         hooks: Arc::new(|_| Vec::new()),
     };
     let provider = Arc::new(provider(args, &config.profiles)?);

@@ -17,6 +17,7 @@ use queue::{QueueUrls, Queues, dead_letter_name, queue_name};
 use receiver::Receiver;
 use runtime::App;
 use runtime::clients;
+use runtime::destinations::Destinations;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::random::Random;
 use runtime::sqs::SqsEvent;
@@ -58,6 +59,8 @@ pub enum Function {
     Job,
     /// Consumes the billing queue.
     Billing,
+    /// Consumes the outbound queue.
+    Outbound,
     /// Runs every minute.
     Relay,
     /// Consumes the dead-letter queues.
@@ -68,7 +71,7 @@ pub enum Function {
 
 /// Hooks on the AWS calls of one function.
 pub type HooksOf = Arc<dyn Fn(Function) -> Vec<Arc<dyn CallHook>> + Send + Sync>;
-/// Reads a secret by its name.
+/// Reads a secret, or an address, by its name.
 pub type SecretOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What a stack is built with.
@@ -90,6 +93,8 @@ pub struct StackConfig {
     pub prices: Arc<PriceBook>,
     /// Limits and waits.
     pub policy: RetryPolicy,
+    /// Addresses that events are forwarded to, by environment variable name.
+    pub address: SecretOf,
     /// Hooks on each function's AWS calls (embedded stacks only).
     pub hooks: HooksOf,
 }
@@ -300,8 +305,7 @@ struct Wiring<'a, C: Fn(Function) -> SharedHttpClient> {
 
 impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
     fn new(config: &'a StackConfig, endpoint: &'a str, embedded: bool, client: C) -> Self {
-        let queues = QueueUrls { job: String::new(), billing: String::new() };
-        Self { config, endpoint, client, embedded, queues }
+        Self { config, endpoint, client, embedded, queues: QueueUrls::default() }
     }
 
     async fn create(&mut self) -> Result<(), StackError> {
@@ -333,6 +337,7 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
             profiles: self.config.profiles.clone(),
             prices: self.config.prices.clone(),
             policy: self.config.policy,
+            destinations: Arc::new(Destinations::read(&self.config.profiles, |name| (self.config.address)(name))),
         }
     }
 
@@ -343,6 +348,7 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
             receiver: receiver.judging_at(self.config.judge_at_ms).with_base_url(self.config.base_url.clone()),
             job: self.app(Function::Job).await,
             billing: self.app(Function::Billing).await,
+            outbound: self.app(Function::Outbound).await,
             relay: self.app(Function::Relay).await,
             deadletter: self.app(Function::DeadLetter).await,
             control: self.app(Function::Control).await,
@@ -355,6 +361,7 @@ struct Functions {
     receiver: Receiver,
     job: App,
     billing: App,
+    outbound: App,
     relay: App,
     deadletter: App,
     control: App,
@@ -378,8 +385,13 @@ impl Functions {
                 queue_name(PREFIX, Consumer::Billing),
                 consume(&self.billing, |app, event| Box::pin(async move { billing::handle(&app, event).await })),
             ),
+            (
+                queue_name(PREFIX, Consumer::Outbound),
+                consume(&self.outbound, |app, event| Box::pin(async move { outbound::handle(&app, event).await })),
+            ),
             (dead_letter_name(PREFIX, Consumer::Job), dead.clone()),
-            (dead_letter_name(PREFIX, Consumer::Billing), dead),
+            (dead_letter_name(PREFIX, Consumer::Billing), dead.clone()),
+            (dead_letter_name(PREFIX, Consumer::Outbound), dead),
         ]
     }
 

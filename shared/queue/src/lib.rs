@@ -4,8 +4,10 @@
 //! generation, so that a double send within five minutes is one message and a retry never vanishes.
 
 mod definition;
+mod forward;
 
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use domain::message::Message;
 use domain::operation::Consumer;
@@ -13,6 +15,7 @@ use domain::operation::Consumer;
 pub use definition::{
     DLQ_RETENTION_S, MAX_RECEIVE_COUNT, RETENTION_S, VISIBILITY_S, create_queues, dead_letter_name, queue_name,
 };
+pub use forward::KEY_ATTRIBUTE;
 
 /// Why a send is not certain. The receipt is durable, so the relay sends what is left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,25 +25,41 @@ pub struct QueueError {
     pub operation: &'static str,
     /// SQS's error code, or the kind of failure; never the message.
     pub reason: String,
+    /// True when SQS refused the request: the queue is not there, the right is missing, or the message is
+    /// not one that it takes.
+    pub refused: bool,
 }
 
-fn queue_error<E: ProvideErrorMetadata, R>(operation: &'static str, error: &SdkError<E, R>) -> QueueError {
+impl QueueError {
+    fn refusal(operation: &'static str, reason: &str) -> Self {
+        Self { operation, reason: reason.to_owned(), refused: true }
+    }
+}
+
+/// SQS's codes that ask to come back later, though their status is 400.
+const BUSY: [&str; 4] = ["ThrottlingException", "RequestThrottled", "KmsThrottled", "OverLimit"];
+
+fn queue_error<E: ProvideErrorMetadata>(operation: &'static str, error: &SdkError<E, HttpResponse>) -> QueueError {
+    let refused = error.as_service_error().is_some_and(|e| !BUSY.contains(&e.code().unwrap_or_default()))
+        && error.raw_response().is_some_and(|raw| raw.status().is_client_error());
     let reason = match error {
         SdkError::TimeoutError(_) => "timeout".to_owned(),
         SdkError::DispatchFailure(_) => "connection".to_owned(),
         SdkError::ServiceError(service) => service.err().code().unwrap_or("unknown").to_owned(),
         _ => "no usable answer".to_owned(),
     };
-    QueueError { operation, reason }
+    QueueError { operation, reason, refused }
 }
 
 /// URLs of the consumers' queues.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueUrls {
     /// Job queue.
     pub job: String,
     /// Billing queue.
     pub billing: String,
+    /// Outbound queue.
+    pub outbound: String,
 }
 
 /// The consumers' queues behind one client.
@@ -61,6 +80,7 @@ impl Queues {
         match consumer {
             Consumer::Job => &self.urls.job,
             Consumer::Billing => &self.urls.billing,
+            Consumer::Outbound => &self.urls.outbound,
         }
     }
 

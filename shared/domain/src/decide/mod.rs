@@ -8,8 +8,10 @@
 pub mod adjust;
 pub mod cancel;
 pub mod complete;
+pub mod create;
 pub mod expire;
 pub mod extend;
+pub mod forward;
 pub mod fund;
 pub mod posting;
 pub mod progress;
