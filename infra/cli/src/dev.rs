@@ -10,8 +10,8 @@ use domain::price::PriceBook;
 use domain::profile::{Profile, Profiles};
 use local::gateway::{Gateway, GatewayConfig};
 use local::provider::ProviderSimulator;
-use local::stack::{Stack, StackConfig, gateway_timeout};
-use local::{Clock, EmbeddedAws, SystemClock};
+use local::stack::{SecretOf, Stack, StackConfig, gateway_timeout};
+use local::{Clock, EmbeddedAws, SystemClock, forwarded};
 use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
 use runtime::random::SharedRandom;
 use runtime::telemetry;
@@ -45,7 +45,7 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
         profiles: Arc::new(Profiles::parse(PROVIDERS_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
         prices: Arc::new(PriceBook::parse(PRICES_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
         policy: RetryPolicy::default(),
-        address: Arc::new(|name| std::env::var(name).ok()),
+        address: address(args.endpoint.is_none()),
         hooks: Arc::new(|_| Vec::new()),
     };
     let provider = Arc::new(provider(args, &config.profiles)?);
@@ -86,6 +86,14 @@ fn secret(name: &str) -> Option<String> {
     std::env::var(name).ok().or_else(default)
 }
 
+/// Where events are forwarded to: the environment's address, else a queue of the embedded SQS.
+fn address(embedded: bool) -> SecretOf {
+    Arc::new(move |name| {
+        let own = || embedded.then(|| local::queue_url(&forwarded::queue_of(name)));
+        std::env::var(name).ok().filter(|set| !set.is_empty()).or_else(own)
+    })
+}
+
 async fn open(args: &DevArgs, clock: Arc<dyn Clock>, config: StackConfig) -> Result<Stack, CliError> {
     if let Some(endpoint) = &args.endpoint {
         let stack = Stack::remote(endpoint, config).await;
@@ -97,6 +105,8 @@ async fn open(args: &DevArgs, clock: Arc<dyn Clock>, config: StackConfig) -> Res
         None => EmbeddedAws::memory(clock),
     };
     let aws = aws.map_err(|e| CliError::Failed(format!("the embedded AWS does not start: {e}")))?;
+    forwarded::create_queues(aws.queues(), &config.profiles)
+        .map_err(|e| CliError::Failed(format!("the queues that events are forwarded to: {e}")))?;
     Stack::embedded(&aws, config).await.map_err(|e| CliError::Failed(format!("the stack does not start: {e}")))
 }
 

@@ -10,6 +10,7 @@ mod call_log;
 pub mod clock;
 pub mod dynamo_api;
 pub mod fifo;
+pub mod forwarded;
 pub mod gateway;
 pub mod hook;
 pub mod lambda;

@@ -28,6 +28,8 @@ use store::{Store, TableNames};
 
 use crate::aws::EmbeddedAws;
 use crate::clock::Clock;
+use crate::fifo::QueueEngine;
+use crate::forwarded;
 use crate::hook::CallHook;
 use crate::lambda::{BoxError, Handler, Stop, handler};
 use crate::poller::{Poller, PollerConfig};
@@ -125,6 +127,8 @@ pub struct Stack {
     receiver: Arc<Receiver>,
     relay: App,
     source: Source,
+    /// The embedded queues, for showing what was forwarded to them.
+    queues: Option<Arc<QueueEngine>>,
 }
 
 impl Stack {
@@ -147,7 +151,7 @@ impl Stack {
             Poller::new(aws.queues().clone(), settings, handler)
         };
         let pollers = functions.sources().into_iter().map(|(queue, handler)| poller(queue, handler)).collect();
-        Ok(functions.stack(Source::Embedded(pollers)))
+        Ok(functions.stack(Source::Embedded(pollers), Some(aws.queues().clone())))
     }
 
     /// Wires the system over an AWS endpoint, such as LocalStack; creates its tables and queues.
@@ -162,7 +166,7 @@ impl Stack {
         let functions = wiring.functions().await;
         let poller = |(queue, handler)| RemotePoller::new(sqs.clone(), queue, handler, CONSUMER_TIMEOUT);
         let pollers = functions.sources().into_iter().map(poller).collect();
-        Ok(functions.stack(Source::Remote(pollers)))
+        Ok(functions.stack(Source::Remote(pollers), None))
     }
 
     /// One delivery, as API Gateway would hand it to the receiver.
@@ -211,8 +215,8 @@ impl Stack {
         Ok(total)
     }
 
-    /// The HTTP routes: webhooks to the receiver, control to control, and what a provider simulator is
-    /// asked to it.
+    /// The HTTP routes: webhooks to the receiver, control to control, what a provider simulator is asked to
+    /// it, and a look at what was forwarded to the embedded queues.
     pub fn http(self: &Arc<Self>, provider: Arc<ProviderSimulator>) -> Handler {
         let stack = self.clone();
         json_handler(move |event: GatewayEvent| {
@@ -220,6 +224,9 @@ impl Stack {
             async move {
                 if event.raw_path.starts_with("/provider/") {
                     return provider_api::handle(&provider, &*stack.app.clock, &*stack.app.random, &event);
+                }
+                if let (Some(queues), true) = (&stack.queues, event.raw_path.starts_with("/forwarded/")) {
+                    return forwarded::show(queues, &event);
                 }
                 if event.raw_path.starts_with("/control/") {
                     return stack.control(&event).await;
@@ -395,8 +402,8 @@ impl Functions {
         ]
     }
 
-    fn stack(self, source: Source) -> Stack {
-        Stack { app: self.control, receiver: Arc::new(self.receiver), relay: self.relay, source }
+    fn stack(self, source: Source, queues: Option<Arc<QueueEngine>>) -> Stack {
+        Stack { app: self.control, receiver: Arc::new(self.receiver), relay: self.relay, source, queues }
     }
 }
 
