@@ -241,6 +241,7 @@ fn telling_faults(service: Service) -> Vec<Fault> {
             Fault::Status(WireResponse::json(500, message)),
             Fault::Status(WireResponse::json(200, message)),
         ],
+        Service::EventBridge => vec![Fault::internal_server_error(service)],
         Service::Sqs => vec![
             Fault::Status(WireResponse {
                 status: 400,

@@ -11,7 +11,7 @@ use domain::intent::Intent;
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::message::group;
 use domain::operation::{Class, OperationName};
-use domain::profile::Forward;
+use domain::profile::{Destination, Forward};
 use queue::QueueError;
 use runtime::App;
 use runtime::consumer::{Operate, Work, handle_batch};
@@ -68,7 +68,7 @@ async fn round(app: &App, work: &Work, configured: &Forward) -> Result<Option<No
 
 /// Sends what stands, to where it says, and marks it.
 async fn send(app: &App, intent: &Intent) -> Result<NoEffect, StoreError> {
-    let Ok(to) = intent.to.parse() else {
+    let Ok(to) = intent.to.parse::<Destination>() else {
         let note = "a stored intent names a destination that this version does not know".to_owned();
         return Ok(NoEffect::Review(Class::Unreadable, note));
     };
@@ -76,7 +76,11 @@ async fn send(app: &App, intent: &Intent) -> Result<NoEffect, StoreError> {
         let note = format!("set the environment variable {} of the outbound function", to.variable());
         return Ok(NoEffect::Wait(Class::Refused, note));
     };
-    match app.queues.forward(address, intent).await {
+    let sent = match &to {
+        Destination::Sqs(_) => app.queues.forward(address, intent).await,
+        Destination::EventBridge(_) => app.queues.put_event(address, intent).await,
+    };
+    match sent {
         Ok(()) => app.store.mark_sent(&intent.key, app.clock.now_ms()).await.map(|()| NoEffect::Done),
         Err(error) => Ok(NoEffect::Wait(class(&error), format!("{to}: {error}"))),
     }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use runtime::lambda::{Error, app, serve};
+use runtime::lambda::{Error, app_with_bus, serve};
 use runtime::settings::EVENTS_TABLE;
 use runtime::sqs::SqsEvent;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let app = Arc::new(app(&[EVENTS_TABLE]).await?);
+    let app = Arc::new(app_with_bus(&[EVENTS_TABLE]).await?);
     serve(move |event: SqsEvent| {
         let app = app.clone();
         async move { Ok(hookledger_outbound::handle(&app, event).await) }

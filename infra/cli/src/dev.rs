@@ -36,16 +36,17 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
     log_to_stderr();
     telemetry::quiet_panics();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let profiles = Arc::new(Profiles::parse(PROVIDERS_TOML).map_err(|e| CliError::Failed(e.to_string()))?);
     let config = StackConfig {
         clock: clock.clone(),
         random: Arc::new(SharedRandom::from_system()),
         secret: Arc::new(secret),
         judge_at_ms: args.at.map(|seconds| seconds.saturating_mul(1000)),
         base_url: Some(format!("http://127.0.0.1:{}", args.port)),
-        profiles: Arc::new(Profiles::parse(PROVIDERS_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
+        profiles,
         prices: Arc::new(PriceBook::parse(PRICES_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
         policy: RetryPolicy::default(),
-        address: address(args.endpoint.is_none()),
+        address: address(args.endpoint.is_none(), profiles.clone()),
         hooks: Arc::new(|_| Vec::new()),
     };
     let provider = Arc::new(provider(args, &config.profiles)?);
@@ -86,10 +87,10 @@ fn secret(name: &str) -> Option<String> {
     std::env::var(name).ok().or_else(default)
 }
 
-/// Where events are forwarded to: the environment's address, else a queue of the embedded SQS.
-fn address(embedded: bool) -> SecretOf {
+/// Where events are forwarded to: the environment's address, else a queue or bus of the embedded AWS.
+fn address(embedded: bool, profiles: Arc<Profiles>) -> SecretOf {
     Arc::new(move |name| {
-        let own = || embedded.then(|| local::queue_url(&forwarded::queue_of(name)));
+        let own = || forwarded::address_of(&profiles, name).filter(|_| embedded);
         std::env::var(name).ok().filter(|set| !set.is_empty()).or_else(own)
     })
 }
@@ -105,7 +106,7 @@ async fn open(args: &DevArgs, clock: Arc<dyn Clock>, config: StackConfig) -> Res
         None => EmbeddedAws::memory(clock),
     };
     let aws = aws.map_err(|e| CliError::Failed(format!("the embedded AWS does not start: {e}")))?;
-    forwarded::create_queues(aws.queues(), &config.profiles)
+    forwarded::create_queues(&aws, &config.profiles)
         .map_err(|e| CliError::Failed(format!("the queues that events are forwarded to: {e}")))?;
     Stack::embedded(&aws, config).await.map_err(|e| CliError::Failed(format!("the stack does not start: {e}")))
 }

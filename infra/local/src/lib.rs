@@ -6,6 +6,7 @@
 //! repeated; faults are injected by hooks on every AWS call.
 
 pub mod aws;
+pub mod bus_api;
 mod call_log;
 pub mod clock;
 pub mod dynamo_api;

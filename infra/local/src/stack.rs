@@ -28,7 +28,6 @@ use store::{Store, TableNames};
 
 use crate::aws::EmbeddedAws;
 use crate::clock::Clock;
-use crate::fifo::QueueEngine;
 use crate::forwarded;
 use crate::hook::CallHook;
 use crate::lambda::{BoxError, Handler, Stop, handler};
@@ -127,8 +126,8 @@ pub struct Stack {
     receiver: Arc<Receiver>,
     relay: App,
     source: Source,
-    /// The embedded queues, for showing what was forwarded to them.
-    queues: Option<Arc<QueueEngine>>,
+    /// Embedded, for showing what was forwarded there.
+    aws: Option<EmbeddedAws>,
 }
 
 impl Stack {
@@ -151,7 +150,7 @@ impl Stack {
             Poller::new(aws.queues().clone(), settings, handler)
         };
         let pollers = functions.sources().into_iter().map(|(queue, handler)| poller(queue, handler)).collect();
-        Ok(functions.stack(Source::Embedded(pollers), Some(aws.queues().clone())))
+        Ok(functions.stack(Source::Embedded(pollers), Some(aws.clone())))
     }
 
     /// Wires the system over an AWS endpoint, such as LocalStack; creates its tables and queues.
@@ -225,8 +224,8 @@ impl Stack {
                 if event.raw_path.starts_with("/provider/") {
                     return provider_api::handle(&provider, &*stack.app.clock, &*stack.app.random, &event);
                 }
-                if let (Some(queues), true) = (&stack.queues, event.raw_path.starts_with("/forwarded/")) {
-                    return forwarded::show(queues, &event);
+                if let (Some(aws), true) = (&stack.aws, event.raw_path.starts_with("/forwarded/")) {
+                    return forwarded::show(aws, &event);
                 }
                 if event.raw_path.starts_with("/control/") {
                     return stack.control(&event).await;
@@ -348,6 +347,13 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
         }
     }
 
+    async fn with_bus(&self, app: App) -> App {
+        let config = self.sdk_config(Function::Outbound).await;
+        let partition = aws_smithy_runtime::client::retries::RetryPartition::new(self.config.random.token());
+        let bus = aws_sdk_eventbridge::config::Builder::from(&config).retry_partition(partition).build();
+        App { queues: app.queues.clone().with_bus(aws_sdk_eventbridge::Client::from_conf(bus)), ..app }
+    }
+
     async fn functions(&self) -> Functions {
         let secret = self.config.secret.clone();
         let receiver = Receiver::new(self.app(Function::Receiver).await, |name| secret(name));
@@ -355,7 +361,7 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
             receiver: receiver.judging_at(self.config.judge_at_ms).with_base_url(self.config.base_url.clone()),
             job: self.app(Function::Job).await,
             billing: self.app(Function::Billing).await,
-            outbound: self.app(Function::Outbound).await,
+            outbound: self.with_bus(self.app(Function::Outbound).await).await,
             relay: self.app(Function::Relay).await,
             deadletter: self.app(Function::DeadLetter).await,
             control: self.app(Function::Control).await,
@@ -402,8 +408,8 @@ impl Functions {
         ]
     }
 
-    fn stack(self, source: Source, queues: Option<Arc<QueueEngine>>) -> Stack {
-        Stack { app: self.control, receiver: Arc::new(self.receiver), relay: self.relay, source, queues }
+    fn stack(self, source: Source, aws: Option<EmbeddedAws>) -> Stack {
+        Stack { app: self.control, receiver: Arc::new(self.receiver), relay: self.relay, source, aws }
     }
 }
 

@@ -1,8 +1,10 @@
-//! The only room that speaks SQS: sends dispatches, and defines the queues for local stacks.
+//! The only room that speaks SQS: sends dispatches, and defines the queues for local stacks. It also sends
+//! what leaves the system, to an SQS queue or an EventBridge bus.
 //!
 //! FIFO queues, grouped by job and by wallet. The deduplication id is the operation and its
 //! generation, so that a double send within five minutes is one message and a retry never vanishes.
 
+mod bus;
 mod definition;
 mod forward;
 
@@ -12,6 +14,7 @@ use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use domain::message::Message;
 use domain::operation::Consumer;
 
+pub use bus::{DETAIL_TYPE, SOURCE};
 pub use definition::{
     DLQ_RETENTION_S, MAX_RECEIVE_COUNT, RETENTION_S, VISIBILITY_S, create_queues, dead_letter_name, queue_name,
 };
@@ -36,7 +39,7 @@ impl QueueError {
     }
 }
 
-/// SQS's codes that ask to come back later, though their status is 400.
+/// Codes of SQS and EventBridge that ask to come back later, though their status is 400.
 const BUSY: [&str; 4] = ["ThrottlingException", "RequestThrottled", "KmsThrottled", "OverLimit"];
 
 fn queue_error<E: ProvideErrorMetadata>(operation: &'static str, error: &SdkError<E, HttpResponse>) -> QueueError {
@@ -67,12 +70,13 @@ pub struct QueueUrls {
 pub struct Queues {
     client: Client,
     urls: QueueUrls,
+    bus: Option<aws_sdk_eventbridge::Client>,
 }
 
 impl Queues {
     /// Queues over a configured client.
     pub fn new(client: Client, urls: QueueUrls) -> Self {
-        Self { client, urls }
+        Self { client, urls, bus: None }
     }
 
     /// The URL of a consumer's queue.

@@ -50,6 +50,16 @@ pub async fn app(needed: &[&'static str]) -> Result<App, Error> {
     })
 }
 
+/// As [`app`], with a client for EventBridge: for the function that forwards.
+///
+/// # Errors
+/// As [`app`].
+pub async fn app_with_bus(needed: &[&'static str]) -> Result<App, Error> {
+    let app = app(needed).await?;
+    let bus = aws_sdk_eventbridge::Client::new(&clients::lambda_config().await);
+    Ok(App { queues: app.queues.clone().with_bus(bus), ..app })
+}
+
 /// Polls the Lambda runtime and hands each event to the handler.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! forward: events leave the system under a stable key, without jobs or wallets, at least once and always
 //! with the same bytes.
 
+mod bus;
 mod faults;
 mod keys;
 

@@ -18,13 +18,15 @@ const MAX_ACTION_PARTS: usize = 2;
 pub enum Destination {
     /// `sqs:VARIABLE`: the URL of an SQS queue, FIFO or standard.
     Sqs(String),
+    /// `eventbridge:VARIABLE`: the name or ARN of an EventBridge bus.
+    EventBridge(String),
 }
 
 impl Destination {
     /// The environment variable.
     pub fn variable(&self) -> &str {
         match self {
-            Self::Sqs(variable) => variable,
+            Self::Sqs(variable) | Self::EventBridge(variable) => variable,
         }
     }
 }
@@ -33,6 +35,7 @@ impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqs(variable) => write!(f, "sqs:{variable}"),
+            Self::EventBridge(variable) => write!(f, "eventbridge:{variable}"),
         }
     }
 }
@@ -46,10 +49,11 @@ impl FromStr for Destination {
         };
         match text.split_once(':') {
             Some(("sqs", name)) => variable(name).map(Self::Sqs),
+            Some(("eventbridge", name)) => variable(name).map(Self::EventBridge),
             _ => None,
         }
         .ok_or_else(|| {
-            format!("{text:?} is no destination: write \"sqs:VARIABLE\", the environment variable with its URL")
+            format!("{text:?} is no destination: write \"sqs:VARIABLE\" or \"eventbridge:VARIABLE\", the environment variable with its address")
         })
     }
 }
