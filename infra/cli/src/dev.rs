@@ -43,10 +43,10 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
         secret: Arc::new(secret),
         judge_at_ms: args.at.map(|seconds| seconds.saturating_mul(1000)),
         base_url: Some(format!("http://127.0.0.1:{}", args.port)),
+        address: address(args.endpoint.is_none(), profiles.clone()),
         profiles,
         prices: Arc::new(PriceBook::parse(PRICES_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
         policy: RetryPolicy::default(),
-        address: address(args.endpoint.is_none(), profiles.clone()),
         hooks: Arc::new(|_| Vec::new()),
     };
     let provider = Arc::new(provider(args, &config.profiles)?);

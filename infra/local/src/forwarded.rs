@@ -40,10 +40,8 @@ pub fn address_of(profiles: &Profiles, variable: &str) -> Option<String> {
 /// # Errors
 /// [`QueueError`] when a variable is too long for a queue's name.
 pub fn create_queues(aws: &EmbeddedAws, profiles: &Profiles) -> Result<(), QueueError> {
-    let queues = destinations(profiles).into_iter().filter(|to| matches!(to, Destination::Sqs(_)));
-    queues
-        .map(|to| aws.queues().create_queue(&name_of(to.variable()), QueueAttributes::default()))
-        .collect::<Result<(), _>>()
+    let mut queues = destinations(profiles).into_iter().filter(|to| matches!(to, Destination::Sqs(_)));
+    queues.try_for_each(|to| aws.queues().create_queue(&name_of(to.variable()), QueueAttributes::default()))
 }
 
 /// `GET /forwarded/VARIABLE`: what was forwarded there and not taken out, oldest first.

@@ -3,13 +3,15 @@
 use domain::envelope::Envelope;
 use domain::ids::{ItemId, JobId, Provider, TenantId};
 use domain::intent::forward_key;
-use domain::limits::SIDE_BY_SIDE;
 use domain::operation::{OperationKey, OperationName};
 use domain::receipt::Receipt;
 use domain::status::{Effects, EventEffects};
 use futures_util::future::join_all;
 
 use crate::{Store, StoreError};
+
+/// Items whose effects are read side by side; the relay reads many receipts so at a time.
+const ITEMS_SIDE_BY_SIDE: usize = 8;
 
 impl Store {
     /// The tenant and job that an envelope names: by its own fields, else by the provider's reference.
@@ -35,7 +37,7 @@ impl Store {
         let mut found = Vec::new();
         let mut ids: Vec<&ItemId> = receipt.plan.iter().map(|planned| &planned.item).collect();
         ids.dedup(); // a plan holds each item's operations together
-        for ids in ids.chunks(SIDE_BY_SIDE) {
+        for ids in ids.chunks(ITEMS_SIDE_BY_SIDE) {
             for one in join_all(ids.iter().map(|id| self.effects_of_item(receipt, id))).await {
                 found.push(one?);
             }

@@ -38,9 +38,9 @@ async fn a_queue_that_is_down_costs_a_large_delivery_one_round_of_sends() {
     let down = Rule::always("SendMessage", &[], crate::harness::unreachable());
     let world = world_of(BATCHED).await;
     world.aws.add_hook(down.clone());
-    let items: Vec<Value> = (0..100).map(|n| completed(&format!("i{n}"), &format!("j{n}"))).collect();
+    let items: Vec<Value> = (0..40).map(|n| completed(&format!("i{n}"), &format!("j{n}"))).collect();
     assert_eq!(beta().send(&world, "msg_1", batch(&items)).await, said(202, "accepted"));
-    // 25 side by side, each tried three times by the SDK at most; the other 175 are the relay's.
+    // 25 side by side, each tried three times by the SDK at most; the other 55 are the relay's.
     assert!((25..=75).contains(&down.hits()), "{}", down.hits());
     down.stop();
     world.minutes(4).await.unwrap();
