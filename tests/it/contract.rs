@@ -95,6 +95,7 @@ async fn receipts(c: &Contract) {
         event_type: "job.completed".to_owned(),
         payload_hash: "1:00".to_owned(),
         envelope: Envelope { tenant: Some(c.tenant.clone()), ..Envelope::default() },
+        items: Vec::new(),
         plan: vec![Planned { item: ItemId::only(), name: OperationName::CompleteJob }],
         empty: None,
         note: String::new(),

@@ -23,6 +23,8 @@ use runtime::sqs::{BatchResponse, SqsAttributes, SqsEvent, SqsRecord};
 use serde_json::{Value, json};
 use store::{Cursor, StoreError};
 
+/// The consumers that a completion of a job has work for.
+pub const SETTLING: [Consumer; 2] = [Consumer::Job, Consumer::Billing];
 pub const MINUTE_MS: i64 = 60_000;
 pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 
@@ -227,6 +229,7 @@ pub async fn consume(world: &World, records: Vec<SqsRecord>) -> Vec<String> {
     match name.consumer() {
         Consumer::Job => failures(job::handle(app, event).await),
         Consumer::Billing => failures(billing::handle(app, event).await),
+        Consumer::Outbound => failures(outbound::handle(app, event).await),
     }
 }
 

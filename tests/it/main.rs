@@ -3,19 +3,23 @@
 
 mod audit;
 mod bad_input;
+mod booking;
 mod books;
 mod cases_aws;
 mod cases_identity;
 mod cases_signature;
 mod consumers;
 mod contract;
+mod forward;
 mod harness;
+mod items;
 mod money;
 mod operations;
 mod path;
 mod privacy;
 mod receiver;
 mod recovery;
+mod rejected;
 mod sender;
 mod simulable;
 mod template;

@@ -242,6 +242,7 @@ fn telling_faults(service: Service) -> Vec<Fault> {
             Fault::Status(WireResponse::json(500, message)),
             Fault::Status(WireResponse::json(200, message)),
         ],
+        Service::EventBridge => vec![answer(json!({"__type": "ValidationException", "message": message}))],
         Service::Sqs => vec![
             Fault::Status(WireResponse {
                 status: 400,

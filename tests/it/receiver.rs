@@ -202,7 +202,7 @@ async fn a_profile_may_ask_for_422_for_what_is_quarantined_and_only_for_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_a_delivery_is_refused_before_any_call_to_aws() {
+async fn what_is_not_a_delivery_is_refused_before_anything_is_looked_up() {
     let config = WorldConfig::default();
     let calls = counting(&config, Function::Receiver);
     let world = World::new(config).await.unwrap();
@@ -228,7 +228,8 @@ async fn what_is_not_a_delivery_is_refused_before_any_call_to_aws() {
         // RFC 9110, 15.5.6: a 405 names what is allowed.
         assert_eq!(response.headers.get("allow").map(String::as_str), (status == 405).then_some("POST"));
     }
-    assert_eq!(names(&calls.take()), Vec::<&str>::new());
+    // The refusals of a configured endpoint, 400 and 413, are kept for its owner: a count and a slot each.
+    assert_eq!(names(&calls.take()), ["PutItem", "PutItem", "UpdateItem", "UpdateItem"]);
     assert_eq!(world.acme("msg_1", &padded(LIMIT)).body.unwrap().len(), 262_144);
     assert_eq!(world.send("msg_1", &padded(LIMIT)).await, said(202, "accepted"), "exactly 256 KiB is taken");
 }
@@ -278,7 +279,10 @@ async fn an_unauthentic_delivery_is_401_and_the_answer_does_not_say_why() {
     assert_eq!(answers[0].status_code, 401);
     assert_eq!(body_of(&answers[0])["code"], "invalid-signature");
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
-    assert_eq!(names(&calls.take()), Vec::<&str>::new());
+    // Nothing but the list of refused deliveries: five of the twelve, as many as one moment may cost.
+    let kept = crate::harness::items(&world, "events");
+    assert!(kept.iter().all(|item| item["pk"]["S"] == "N|acme" || item["pk"]["S"].as_str().unwrap().starts_with("C|")));
+    assert_eq!(calls.take().len(), 10);
     for seconds in [300, -300] {
         assert_ne!(deliver(&world, &aged(seconds)).await.0, 401, "{seconds} s are within the tolerance");
     }

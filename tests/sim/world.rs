@@ -151,12 +151,13 @@ impl World {
         let random = Arc::new(SharedRandom::seeded(seed));
         let app = App {
             store: store(&aws, &net, "control", seed).await,
-            queues: queues(&aws, &net, "control", seed, QueueUrls { job: String::new(), billing: String::new() }).await,
+            queues: queues(&aws, &net, "control", seed, QueueUrls::default()).await,
             clock: Arc::new(clock.clone()),
             random,
             profiles: Arc::new(profiles),
             prices: Arc::new(prices),
             policy: knobs.policy,
+            destinations: Arc::default(),
         };
         app.store.create_tables().await.unwrap();
         let config = runtime::clients::local_config(aws.http_client(), "https://embedded.invalid").await;

@@ -6,6 +6,7 @@
 //! to DynamoDB only. A batch for one wallet commits as one transaction, decided in `batch.rs`.
 
 mod batch;
+mod create;
 mod round;
 
 use domain::decide::NoEffect;
@@ -38,6 +39,7 @@ impl Operate for BillingConsumer {
         for _ in 0..DECIDE_AGAIN_LIMIT {
             let tried = match work.key.name {
                 OperationName::FundWallet | OperationName::ReverseFunding => round::wallet(app, work).await,
+                OperationName::CreateJob => create::job(app, work).await,
                 _ => round::job(app, work).await,
             };
             match tried {

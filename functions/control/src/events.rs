@@ -4,10 +4,10 @@
 use domain::event::EventRef;
 use domain::limits::{BUCKET_MS, RetryPolicy};
 use domain::operation::{OperationKey, OperationRecord};
-use domain::receipt::{Conflict, Receipt};
+use domain::receipt::{Conflict, Item, Receipt};
 use domain::replay::Replayed;
 use domain::review::{Decision, ReviewId};
-use domain::status::{Effects, Stage, event_status};
+use domain::status::{EventEffects, Stage, event_status};
 use runtime::App;
 use runtime::gateway::GatewayResponse;
 use runtime::problem::Problem;
@@ -24,8 +24,7 @@ pub(crate) async fn show(app: &App, provider: &str, id: &str) -> Result<GatewayR
     let records = app.store.load_event(&event).await.map_err(unavailable)?;
     let records = records.ok_or_else(|| Problem::not_found(format!("event {event} was never received")))?;
     let receipt = &records.receipt;
-    let names: Vec<_> = receipt.plan.iter().map(|p| p.name).collect();
-    let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await.map_err(unavailable)?;
+    let effects = app.store.effects_of(receipt).await.map_err(unavailable)?;
     let (deliveries, conflicts) = app.store.load_deliveries(&event).await.map_err(unavailable)?;
     let mut operations = Vec::new();
     for key in receipt.operations() {
@@ -45,6 +44,7 @@ pub(crate) async fn show(app: &App, provider: &str, id: &str) -> Result<GatewayR
     shown["operations"] = operations.iter().map(Operation::json).collect();
     shown["conflicts"] = conflicts.iter().map(|conflict| conflict_json(&event, conflict)).collect();
     shown["replays"] = records.replays.iter().map(replay_json).collect();
+    shown["items"] = receipt.items.iter().map(item_json).collect();
     Ok(GatewayResponse::json(200, &shown))
 }
 
@@ -57,6 +57,19 @@ fn receipt_json(event: &EventRef, receipt: &Receipt) -> Value {
         "reason": receipt.empty, "note": receipt.note,
         "tenant": envelope.tenant, "job": envelope.job, "provider_job_ref": envelope.provider_ref,
         "wallet": envelope.wallet, "outcome": envelope.outcome, "sequence": envelope.sequence,
+        "booking": envelope.booking, "version": envelope.version,
+    })
+}
+
+/// One item of a delivery that carries several, with the reason why it leads to nothing, if it does.
+fn item_json(item: &Item) -> Value {
+    let envelope = &item.envelope;
+    json!({
+        "item": item.id, "type": item.event_type, "first_sent_at": item.first_sent_ms.map(timestamp),
+        "reason": item.empty, "note": item.note,
+        "tenant": envelope.tenant, "job": envelope.job, "provider_job_ref": envelope.provider_ref,
+        "wallet": envelope.wallet, "outcome": envelope.outcome, "sequence": envelope.sequence,
+        "booking": envelope.booking, "version": envelope.version,
     })
 }
 
@@ -89,8 +102,8 @@ struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    fn of(effects: &Effects, receipt: &Receipt, record: Option<&'a OperationRecord>, key: OperationKey) -> Self {
-        let effect = effects.effect(key.name, &key.by(), receipt.envelope.sequence, record);
+    fn of(effects: &EventEffects, receipt: &Receipt, record: Option<&'a OperationRecord>, key: OperationKey) -> Self {
+        let effect = effects.effect(&key, record);
         let stage = Stage::of(effect.is_some(), record);
         let (decisions, policy) = (Vec::new(), RetryPolicy::default());
         Self { key, stage, effect, record, received_ms: receipt.arrival_ms, decisions, policy }

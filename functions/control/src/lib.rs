@@ -6,6 +6,7 @@ mod bulk;
 mod events;
 mod jobs;
 mod pauses;
+mod rejected;
 mod replays;
 mod resolve;
 mod reviews;
@@ -55,6 +56,7 @@ async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<Gatewa
         ("GET", ["control", "tenants", tenant, "wallets", wallet, "holds"]) => {
             statements::holds(app, event, tenant, wallet).await
         }
+        ("GET", ["control", "rejected"]) => rejected::list(app, event).await,
         ("GET", ["control", "export"]) => statements::export(app, event).await,
         ("PUT", ["control", "tenants", tenant, "jobs", job]) => jobs::submit(app, event, tenant, job).await,
         ("GET", ["control", "tenants", tenant, "jobs", job]) => jobs::show(app, tenant, job).await,

@@ -206,7 +206,7 @@ async fn carry_out(app: &App, request: &Request, begins_ms: i64) -> Result<(Valu
             }
             Found::Event(event, records) => {
                 if let Scope::Window(window) = &request.scope
-                    && !window.takes(&records.receipt, status(app, &event, &records).await.map_err(unavailable)?)
+                    && !window.takes(&records.receipt, status(app, &records).await.map_err(unavailable)?)
                 {
                     continue;
                 }
@@ -238,13 +238,12 @@ async fn look(app: &App, event: &EventRef) -> Result<Found, StoreError> {
 }
 
 /// The event's derived status.
-async fn status(app: &App, event: &EventRef, records: &EventRecords) -> Result<EventStatus, StoreError> {
+async fn status(app: &App, records: &EventRecords) -> Result<EventStatus, StoreError> {
     let receipt = &records.receipt;
-    let names: Vec<_> = receipt.plan.iter().map(|planned| planned.name).collect();
-    let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await?;
+    let effects = app.store.effects_of(receipt).await?;
     let stage = |key: OperationKey| {
         let record = records.operation(&key);
-        let effect = effects.effect(key.name, &key.by(), receipt.envelope.sequence, record);
+        let effect = effects.effect(&key, record);
         (key.name, Stage::of(effect.is_some(), record))
     };
     let stages: Vec<_> = receipt.operations().into_iter().map(stage).collect();
@@ -309,13 +308,12 @@ async fn prepare(
         };
         receipt = receipt.with_added_plans(std::slice::from_ref(&replayed));
     }
-    let names: Vec<_> = receipt.plan.iter().map(|planned| planned.name).collect();
-    let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await?;
+    let effects = app.store.effects_of(&receipt).await?;
     let now_ms = app.clock.now_ms();
     let (mut operations, mut writes): (Vec<ReplayedOperation>, Vec<OperationRecord>) = (Vec::new(), Vec::new());
     for key in receipt.operations() {
         let record = records.operation(&key);
-        let effect = effects.effect(key.name, &key.by(), receipt.envelope.sequence, record);
+        let effect = effects.effect(&key, record);
         let (told, write) = replay_operation(&key, effect, record, due_ms, now_ms, app.random.token());
         operations.push(told);
         writes.extend(write);

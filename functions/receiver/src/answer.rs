@@ -6,7 +6,6 @@ use domain::receipt::Receipt;
 use runtime::gateway::GatewayResponse;
 use runtime::problem::Problem;
 use serde::Serialize;
-use signature::Rejection;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -34,12 +33,8 @@ pub(crate) fn received(profile: &Profile, receipt: &Receipt, planned: usize, sen
     status(code, name, receipt)
 }
 
-/// 401 without a reason; the log has it.
-pub(crate) fn rejected(profile: &Profile, rejection: Rejection, bytes: usize) -> Problem {
-    if rejection.is_configuration() {
-        return not_configured(profile);
-    }
-    tracing::warn!(provider = %profile.slug, outcome = "rejected", reason = rejection.as_str(), bytes, "delivery");
+/// 401 without a reason; the log and the list of refused deliveries have it.
+pub(crate) fn rejected() -> Problem {
     Problem::new(401, "invalid-signature", "The signature is not valid", "the delivery was not taken")
 }
 

@@ -48,12 +48,11 @@ async fn redispatch(app: &App, receipt: &Receipt) -> Result<usize, StoreError> {
         return Ok(0);
     }
     let receipt = &receipt;
-    let names: Vec<_> = receipt.plan.iter().map(|p| p.name).collect();
-    let effects = app.store.load_effects(&event.provider, &receipt.envelope, &names).await?;
+    let effects = app.store.effects_of(receipt).await?;
     let mut messages = Vec::new();
     for key in receipt.operations() {
         let record = operations.iter().find(|o| o.key.as_ref() == Some(&key));
-        let own = effects.effect(key.name, &key.by(), receipt.envelope.sequence, record).is_some();
+        let own = effects.effect(&key, record).is_some();
         match Stage::of(own, record) {
             Stage::Done | Stage::Noop | Stage::Closed => {}
             Stage::Processing => messages.push(message(receipt, key, 0)),

@@ -5,21 +5,26 @@
 
 mod answer;
 mod duplicate;
+mod rejections;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
 
 use domain::envelope::{Intake, Lookup, read};
 use domain::job::JobRef;
-use domain::limits::MAX_BODY_BYTES;
+use domain::limits::{MAX_BODY_BYTES, SIDE_BY_SIDE};
 use domain::profile::Profile;
 use domain::receipt::Receipt;
+use domain::rejected::Rejected;
+use futures_util::future::join_all;
 use runtime::App;
 use runtime::dispatch::message;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::problem::Problem;
 use signature::{Headers, Request, Secret, Verified, Verifier};
 use store::{ReceiptPut, StoreError};
+
+use crate::rejections::Rejections;
 
 /// The receiver with its keys parsed once.
 #[derive(Debug)]
@@ -29,6 +34,7 @@ pub struct Receiver {
     verifiers: BTreeMap<String, Result<Verifier, String>>,
     judge_at_ms: Option<i64>,
     base_url: Option<String>,
+    rejections: Rejections,
 }
 
 impl Receiver {
@@ -50,7 +56,7 @@ impl Receiver {
             }
             verifiers.insert(profile.slug.to_string(), verifier);
         }
-        Self { app, verifiers, judge_at_ms: None, base_url: None }
+        Self { app, verifiers, judge_at_ms: None, base_url: None, rejections: Rejections::default() }
     }
 
     /// Judges signatures by a fixed clock, for published deliveries.
@@ -81,22 +87,33 @@ impl Receiver {
 
     async fn receive(&self, event: &GatewayEvent) -> Result<GatewayResponse, Problem> {
         let (profile, verifier) = self.endpoint(event)?;
-        let body = event.body_bytes().map_err(|error| Problem::bad_request(error.to_string()))?;
+        let body = match event.body_bytes() {
+            Ok(body) => body,
+            Err(error) => {
+                let bytes = event.body.as_ref().map_or(0, String::len);
+                self.refused(profile, event, (400, "bad-base64"), bytes).await;
+                return Err(Problem::bad_request(error.to_string()));
+            }
+        };
         if body.len() > MAX_BODY_BYTES {
+            self.refused(profile, event, (413, "too-large"), body.len()).await;
             let detail = format!("the body has {} bytes; at most {MAX_BODY_BYTES} are taken", body.len());
             return Err(Problem::new(413, "too-large", "The body is too large", detail));
         }
         let headers = Headers::new(event.headers.iter());
-        let arrival_ms = match event.request_context.time_epoch {
-            0 => self.app.clock.now_ms(),
-            arrival => arrival,
-        };
+        let arrival_ms = self.arrival_ms(event);
         let url = self.base_url.as_ref().map(|base| full_url(base, event));
         let request =
             Request { method: &event.request_context.http.method, url: url.as_deref(), headers: &headers, body: &body };
         let now_ms = self.judge_at_ms.unwrap_or(arrival_ms);
-        let verified =
-            verifier.verify(&request, now_ms).map_err(|rejection| answer::rejected(profile, rejection, body.len()))?;
+        let verified = match verifier.verify(&request, now_ms) {
+            Ok(verified) => verified,
+            Err(rejection) if rejection.is_configuration() => return Err(answer::not_configured(profile)),
+            Err(rejection) => {
+                self.refused(profile, event, (401, rejection.as_str()), body.len()).await;
+                return Err(answer::rejected());
+            }
+        };
         if let Some(reply) = verifier.challenge_reply(&body, now_ms) {
             return Ok(answer::challenge(reply));
         }
@@ -105,6 +122,24 @@ impl Receiver {
         }
         let intake = self.take_in(profile, &headers, &body, &verified).await?;
         self.record(profile, intake, &verified, arrival_ms, event.trace()).await
+    }
+
+    /// Counts a refused delivery in the log and keeps what its owner may see of it. What is asked of no
+    /// configured endpoint (404) is not kept: anybody can make up names.
+    async fn refused(&self, profile: &Profile, event: &GatewayEvent, answer: (u16, &str), bytes: usize) {
+        let (status, reason) = answer;
+        tracing::warn!(provider = %profile.slug, outcome = "rejected", status, reason, bytes, "delivery");
+        let source = &event.request_context.http.source_ip;
+        let rejected = Rejected::new(self.arrival_ms(event), status, reason, source, bytes);
+        self.rejections.keep(&self.app, &profile.slug, rejected.with_headers(&event.headers)).await;
+    }
+
+    /// When the gateway took the delivery, Unix milliseconds.
+    fn arrival_ms(&self, event: &GatewayEvent) -> i64 {
+        match event.request_context.time_epoch {
+            0 => self.app.clock.now_ms(),
+            arrival => arrival,
+        }
     }
 
     /// The profile and its verifier, by the last part of the path.
@@ -131,20 +166,28 @@ impl Receiver {
         &self, profile: &Profile, headers: &Headers, body: &[u8], verified: &Verified,
     ) -> Result<Intake, Problem> {
         let mut intake = read(profile, headers, body, verified);
-        let found = match intake.lookup() {
-            Some(Lookup::Reference(reference)) => self.app.store.get_ref(&profile.slug, &reference).await,
-            Some(Lookup::Job(tenant, job)) => {
-                self.app.store.get_job(&tenant, &job).await.map(|job| job.as_ref().map(JobRef::from))
+        let lookups = intake.lookups();
+        for some in lookups.chunks(SIDE_BY_SIDE) {
+            let found = join_all(some.iter().map(|(_, lookup)| self.look_up(profile, lookup))).await;
+            for ((item, _), found) in some.iter().zip(found) {
+                if let Some(job) = found.map_err(|error| unavailable(&error))?
+                    && !domain::planted::on("mismatch-stored-as-planned")
+                // PLANTED
+                {
+                    intake.resolve(profile, item, &job);
+                }
             }
-            None => Ok(None),
-        };
-        if let Some(job) = found.map_err(|error| unavailable(&error))?
-            && !domain::planted::on("mismatch-stored-as-planned")
-        // PLANTED
-        {
-            intake.resolve(profile, &job);
         }
         Ok(intake)
+    }
+
+    async fn look_up(&self, profile: &Profile, lookup: &Lookup) -> Result<Option<JobRef>, StoreError> {
+        match lookup {
+            Lookup::Reference(reference) => self.app.store.get_ref(&profile.slug, reference).await,
+            Lookup::Job(tenant, job) => {
+                self.app.store.get_job(tenant, job).await.map(|job| job.as_ref().map(JobRef::from))
+            }
+        }
     }
 
     /// Puts the receipt and dispatches its plan.
@@ -158,6 +201,7 @@ impl Receiver {
             payload_hash: intake.payload_hash,
             envelope: intake.envelope,
             plan: intake.plan,
+            items: intake.items,
             empty: intake.empty,
             note: intake.note,
             arrival_ms,

@@ -14,7 +14,7 @@ use domain::event::EventRef;
 use domain::keys::shard_of;
 use domain::limits::{BUCKET_MS, RELAY_GRACE_MS, SHARDS};
 use domain::operation::{Change, Class, OperationKey, OperationRecord, OperationState};
-use domain::status::Effects;
+use domain::status::EventEffects;
 use futures_util::future::join_all;
 use runtime::App;
 use runtime::consumer::review_unreadable;
@@ -157,21 +157,20 @@ async fn examine(app: &App, event: &EventRef) -> Result<usize, StoreError> {
         Err(error) => return Err(error),
     };
     let receipt = &records.receipt;
-    let names: Vec<_> = receipt.plan.iter().map(|p| p.name).collect();
     let missing: Vec<OperationKey> =
         receipt.operations().into_iter().filter(|key| records.operation(key).is_none()).collect();
     if missing.is_empty() || domain::planted::on("plan-dropped-when-a-send-fails") {
         return Ok(0); // PLANTED
     }
-    let effects = match app.store.load_effects(&event.provider, &receipt.envelope, &names).await {
+    let effects = match app.store.effects_of(receipt).await {
         Ok(effects) => effects,
         // One damaged job must not stop its shard: the consumer will tell a person what it cannot read.
-        Err(StoreError::Corrupt { .. }) => Effects::default(),
+        Err(StoreError::Corrupt { .. }) => EventEffects::default(),
         Err(error) => return Err(error),
     };
     let mut found = 0;
     for key in missing {
-        if effects.effect(key.name, &key.by(), receipt.envelope.sequence, None).is_some() {
+        if effects.effect(&key, None).is_some() {
             continue;
         }
         let now_ms = app.clock.now_ms();

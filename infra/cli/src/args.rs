@@ -68,6 +68,10 @@ pub enum Verb {
     Pause(PauseArgs),
     /// Go on after a pause, in order of arrival
     Resume(PauseArgs),
+    /// Show the last refused deliveries: when, why, from where, their size and the names of their headers
+    ///
+    /// Neither bodies nor signatures are kept. Of a flood only some are: the log counts each one.
+    Rejected(RejectedArgs),
     /// Create, fund and show wallets, and print their statements
     #[command(subcommand)]
     Wallet(WalletVerb),
@@ -212,6 +216,16 @@ pub struct ExplainArgs {
     /// For people or for machines.
     #[command(flatten)]
     pub format: Format,
+}
+
+/// `rejected`.
+#[derive(Debug, Args)]
+pub struct RejectedArgs {
+    /// The provider's name in providers.toml, such as acme; without it all of them
+    pub provider: Option<String>,
+    /// Server and format.
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// What a call of the control API shares.

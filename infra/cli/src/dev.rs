@@ -10,8 +10,8 @@ use domain::price::PriceBook;
 use domain::profile::{Profile, Profiles};
 use local::gateway::{Gateway, GatewayConfig};
 use local::provider::ProviderSimulator;
-use local::stack::{Stack, StackConfig, gateway_timeout};
-use local::{Clock, EmbeddedAws, SystemClock};
+use local::stack::{SecretOf, Stack, StackConfig, gateway_timeout};
+use local::{Clock, EmbeddedAws, SystemClock, forwarded};
 use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
 use runtime::random::SharedRandom;
 use runtime::telemetry;
@@ -36,13 +36,15 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
     log_to_stderr();
     telemetry::quiet_panics();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let profiles = Arc::new(Profiles::parse(PROVIDERS_TOML).map_err(|e| CliError::Failed(e.to_string()))?);
     let config = StackConfig {
         clock: clock.clone(),
         random: Arc::new(SharedRandom::from_system()),
         secret: Arc::new(secret),
         judge_at_ms: args.at.map(|seconds| seconds.saturating_mul(1000)),
         base_url: Some(format!("http://127.0.0.1:{}", args.port)),
-        profiles: Arc::new(Profiles::parse(PROVIDERS_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
+        address: address(args.endpoint.is_none(), profiles.clone()),
+        profiles,
         prices: Arc::new(PriceBook::parse(PRICES_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
         policy: RetryPolicy::default(),
         hooks: Arc::new(|_| Vec::new()),
@@ -85,6 +87,14 @@ fn secret(name: &str) -> Option<String> {
     std::env::var(name).ok().or_else(default)
 }
 
+/// Where events are forwarded to: the environment's address, else a queue or bus of the embedded AWS.
+fn address(embedded: bool, profiles: Arc<Profiles>) -> SecretOf {
+    Arc::new(move |name| {
+        let own = || forwarded::address_of(&profiles, name).filter(|_| embedded);
+        std::env::var(name).ok().filter(|set| !set.is_empty()).or_else(own)
+    })
+}
+
 async fn open(args: &DevArgs, clock: Arc<dyn Clock>, config: StackConfig) -> Result<Stack, CliError> {
     if let Some(endpoint) = &args.endpoint {
         let stack = Stack::remote(endpoint, config).await;
@@ -96,6 +106,8 @@ async fn open(args: &DevArgs, clock: Arc<dyn Clock>, config: StackConfig) -> Res
         None => EmbeddedAws::memory(clock),
     };
     let aws = aws.map_err(|e| CliError::Failed(format!("the embedded AWS does not start: {e}")))?;
+    forwarded::create_queues(&aws, &config.profiles)
+        .map_err(|e| CliError::Failed(format!("the queues that events are forwarded to: {e}")))?;
     Stack::embedded(&aws, config).await.map_err(|e| CliError::Failed(format!("the stack does not start: {e}")))
 }
 

@@ -136,6 +136,13 @@ fn page(body: &Value) -> String {
         page += &table(["reference", "by", "reason", "at"], replays.iter().map(row));
         page.push('\n');
     }
+    let refused: Vec<&Value> = list(&body["items"]).iter().filter(|item| !item["reason"].is_null()).collect();
+    if !refused.is_empty() {
+        page += "\nItems that lead to nothing\n";
+        let names = ["item", "type", "reason", "note"];
+        page += &table(names, refused.iter().map(|item| names.map(|name| cell(&item[name]))));
+        page.push('\n');
+    }
     let conflicts = list(&body["conflicts"]);
     if !conflicts.is_empty() {
         let names = ["received_at", "payload_hash", "effect", "in_review_since"];
@@ -166,6 +173,9 @@ fn header(body: &Value) -> String {
         ("provider's ref", cell(&body["provider_job_ref"])),
         ("wallet", cell(&body["wallet"])),
         ("sequence", cell(&body["sequence"])),
+        ("booking", cell(&body["booking"])),
+        ("version", cell(&body["version"])),
+        ("items", items(body)),
         ("first sent", cell(&body["first_sent_at"])),
         ("received", cell(&body["received_at"])),
         ("deliveries", deliveries),
@@ -175,6 +185,14 @@ fn header(body: &Value) -> String {
         ("reason", cell(&body["reason"])),
         ("note", cell(&body["note"])),
     ])
+}
+
+/// How many items the delivery carries; absent where it carries one event.
+fn items(body: &Value) -> String {
+    match list(&body["items"]).len() {
+        0 => cell(&Value::Null),
+        count => count.to_string(),
+    }
 }
 
 /// One operation's row: its effect, or else why there is none.
@@ -271,6 +289,25 @@ Operations
 A person decides on settle-usage; a redelivery by the provider also tries it again.
 ";
         assert_eq!(page(&event("needs-review", operations, json!([]))), by_hand);
+    }
+
+    #[test]
+    fn an_item_that_leads_to_nothing_is_shown_with_its_reason() {
+        let mut body = event("completed", json!([]), json!([]));
+        body["items"] = json!([
+            {"item": "a", "type": "job.completed", "reason": null, "note": ""},
+            {"item": "b", "type": "x", "reason": "unknown-type", "note": "the profile does not act on it"},
+        ]);
+        let shown = page(&body);
+        let by_hand = "\
+Items that lead to nothing
+┌──────┬──────┬──────────────┬────────────────────────────────┐
+│ item ┆ type ┆ reason       ┆ note                           │
+╞══════╪══════╪══════════════╪════════════════════════════════╡
+│ b    ┆ x    ┆ unknown-type ┆ the profile does not act on it │
+└──────┴──────┴──────────────┴────────────────────────────────┘
+";
+        assert!(shown.contains(by_hand) && shown.contains("  items           2\n"), "{shown}");
     }
 
     #[test]

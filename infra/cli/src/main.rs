@@ -16,6 +16,7 @@ mod job;
 mod output;
 mod pages;
 mod pause;
+mod rejected;
 mod replay;
 mod reviews;
 mod secrets;
@@ -57,6 +58,7 @@ fn run(verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Replay(args) => replay::run(&args),
         Verb::Pause(args) => pause::run(&args, true),
         Verb::Resume(args) => pause::run(&args, false),
+        Verb::Rejected(args) => rejected::run(&args),
         Verb::Wallet(WalletVerb::Create(args)) => wallet::create(args),
         Verb::Wallet(WalletVerb::Fund(args)) => wallet::fund(args),
         Verb::Wallet(WalletVerb::Show(args)) => wallet::show(args),

@@ -85,7 +85,9 @@ fn verifier(profile: &Profile, given: Option<String>) -> Result<Verifier, CliErr
 fn event_id(profile: &Profile, asked: Option<String>, random: &mut fastrand::Rng) -> Result<String, CliError> {
     let place = match &profile.event_id {
         IdSource::SignedId | IdSource::At(Source::Header(_)) => None,
-        IdSource::At(source @ Source::Body(_)) => Some(format!("carries its event id in the body, at {source}")),
+        IdSource::At(source @ (Source::Body(_) | Source::Item(_))) => {
+            Some(format!("carries its event id in the body, at {source}"))
+        }
         IdSource::Derived(_) => Some("has no event id: it is derived from fields of the body".to_owned()),
     };
     match (asked, place) {
@@ -105,8 +107,8 @@ fn event_type(profile: &Profile, asked: Option<String>) -> Result<Option<(String
         (Source::Header(name), None) => {
             misuse(format!("{} names the event type in header {name}: give it with --type", profile.slug))
         }
-        (Source::Body(_), None) => Ok(None),
-        (source @ Source::Body(_), Some(_)) => {
+        (Source::Body(_) | Source::Item(_), None) => Ok(None),
+        (source @ (Source::Body(_) | Source::Item(_)), Some(_)) => {
             misuse(format!("--type cannot be used: {} carries it at {source}; change the file instead", profile.slug))
         }
     }

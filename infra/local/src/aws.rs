@@ -22,6 +22,7 @@ use bytes::Bytes;
 use dynoxide::Database;
 use thiserror::Error;
 
+use crate::bus_api::Buses;
 use crate::clock::{Clock, DatabaseClock};
 use crate::fifo::{QueueEngine, QueueError};
 use crate::hook::{Call, CallHook, Fault, HookDecision, Service};
@@ -49,11 +50,12 @@ type Hooks = Vec<Arc<dyn CallHook>>;
 struct Shared {
     database: Database,
     queues: Arc<QueueEngine>,
+    buses: Buses,
     hooks: RwLock<Hooks>,
     sequence: AtomicU64,
 }
 
-/// DynamoDB and SQS in this process. Clones share one state.
+/// DynamoDB, SQS and the receiving end of EventBridge in this process. Clones share one state.
 #[derive(Clone)]
 pub struct EmbeddedAws(Arc<Shared>);
 
@@ -99,6 +101,7 @@ impl EmbeddedAws {
         Self(Arc::new(Shared {
             database,
             queues: Arc::new(queues),
+            buses: Buses::default(),
             hooks: RwLock::default(),
             sequence: AtomicU64::new(0),
         }))
@@ -114,6 +117,12 @@ impl EmbeddedAws {
     #[must_use]
     pub fn queues(&self) -> &Arc<QueueEngine> {
         &self.0.queues
+    }
+
+    /// What was put on EventBridge's buses; in memory only.
+    #[must_use]
+    pub fn buses(&self) -> &Buses {
+        &self.0.buses
     }
 
     /// Adds a hook that sees the calls of every client of this AWS.
@@ -169,6 +178,7 @@ impl EmbeddedAws {
         let answer = match service {
             Service::DynamoDb => dynamo_api::call(&self.0.database, &call.operation, &call.body),
             Service::Sqs => sqs_api::call_waiting(&self.0.queues, &call.operation, &call.body).await,
+            Service::EventBridge => self.0.buses.call(&call.operation, &call.body),
         };
         for hook in &hooks {
             hook.on_answer(&call, &answer);
@@ -190,6 +200,9 @@ fn answer_with(fault: Fault) -> Result<WireResponse, Fault> {
 fn route(target: &str) -> Option<(Service, &str)> {
     if let Some(operation) = target.strip_prefix("DynamoDB_20120810.") {
         return Some((Service::DynamoDb, operation));
+    }
+    if let Some(operation) = target.strip_prefix("AWSEvents.") {
+        return Some((Service::EventBridge, operation));
     }
     target.strip_prefix("AmazonSQS.").map(|operation| (Service::Sqs, operation))
 }

@@ -21,6 +21,8 @@ pub enum Service {
     DynamoDb,
     /// SQS.
     Sqs,
+    /// EventBridge.
+    EventBridge,
 }
 
 /// One AWS call, as it was sent. A retry by the SDK is a call of its own.
@@ -130,6 +132,7 @@ impl Fault {
                 "The level of configured provisioned throughput for the table was exceeded.",
             ),
             Service::Sqs => Self::sqs(403, "RequestThrottled", "Rate exceeded", "Sender"),
+            Service::EventBridge => Self::bus(400, "ThrottlingException"),
         }
     }
 
@@ -141,7 +144,12 @@ impl Fault {
             Service::Sqs => {
                 Self::sqs(500, "InternalError", "We encountered an internal error. Please try again.", "Receiver")
             }
+            Service::EventBridge => Self::bus(500, "InternalException"),
         }
+    }
+
+    fn bus(status: u16, name: &str) -> Self {
+        Self::Status(WireResponse::json(status, json!({ "__type": name, "message": name }).to_string()))
     }
 
     /// `TransactWriteItems` cancelled for these reasons, one per item of the request, e.g.

@@ -6,10 +6,12 @@
 //! repeated; faults are injected by hooks on every AWS call.
 
 pub mod aws;
+pub mod bus_api;
 mod call_log;
 pub mod clock;
 pub mod dynamo_api;
 pub mod fifo;
+pub mod forwarded;
 pub mod gateway;
 pub mod hook;
 pub mod lambda;

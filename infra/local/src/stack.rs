@@ -17,6 +17,7 @@ use queue::{QueueUrls, Queues, dead_letter_name, queue_name};
 use receiver::Receiver;
 use runtime::App;
 use runtime::clients;
+use runtime::destinations::Destinations;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::random::Random;
 use runtime::sqs::SqsEvent;
@@ -27,6 +28,7 @@ use store::{Store, TableNames};
 
 use crate::aws::EmbeddedAws;
 use crate::clock::Clock;
+use crate::forwarded;
 use crate::hook::CallHook;
 use crate::lambda::{BoxError, Handler, Stop, handler};
 use crate::poller::{Poller, PollerConfig};
@@ -58,6 +60,8 @@ pub enum Function {
     Job,
     /// Consumes the billing queue.
     Billing,
+    /// Consumes the outbound queue.
+    Outbound,
     /// Runs every minute.
     Relay,
     /// Consumes the dead-letter queues.
@@ -68,7 +72,7 @@ pub enum Function {
 
 /// Hooks on the AWS calls of one function.
 pub type HooksOf = Arc<dyn Fn(Function) -> Vec<Arc<dyn CallHook>> + Send + Sync>;
-/// Reads a secret by its name.
+/// Reads a secret, or an address, by its name.
 pub type SecretOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What a stack is built with.
@@ -90,6 +94,8 @@ pub struct StackConfig {
     pub prices: Arc<PriceBook>,
     /// Limits and waits.
     pub policy: RetryPolicy,
+    /// Addresses that events are forwarded to, by environment variable name.
+    pub address: SecretOf,
     /// Hooks on each function's AWS calls (embedded stacks only).
     pub hooks: HooksOf,
 }
@@ -120,6 +126,8 @@ pub struct Stack {
     receiver: Arc<Receiver>,
     relay: App,
     source: Source,
+    /// Embedded, for showing what was forwarded there.
+    aws: Option<EmbeddedAws>,
 }
 
 impl Stack {
@@ -142,7 +150,7 @@ impl Stack {
             Poller::new(aws.queues().clone(), settings, handler)
         };
         let pollers = functions.sources().into_iter().map(|(queue, handler)| poller(queue, handler)).collect();
-        Ok(functions.stack(Source::Embedded(pollers)))
+        Ok(functions.stack(Source::Embedded(pollers), Some(aws.clone())))
     }
 
     /// Wires the system over an AWS endpoint, such as LocalStack; creates its tables and queues.
@@ -157,7 +165,7 @@ impl Stack {
         let functions = wiring.functions().await;
         let poller = |(queue, handler)| RemotePoller::new(sqs.clone(), queue, handler, CONSUMER_TIMEOUT);
         let pollers = functions.sources().into_iter().map(poller).collect();
-        Ok(functions.stack(Source::Remote(pollers)))
+        Ok(functions.stack(Source::Remote(pollers), None))
     }
 
     /// One delivery, as API Gateway would hand it to the receiver.
@@ -206,8 +214,8 @@ impl Stack {
         Ok(total)
     }
 
-    /// The HTTP routes: webhooks to the receiver, control to control, and what a provider simulator is
-    /// asked to it.
+    /// The HTTP routes: webhooks to the receiver, control to control, what a provider simulator is asked to
+    /// it, and a look at what was forwarded to the embedded queues.
     pub fn http(self: &Arc<Self>, provider: Arc<ProviderSimulator>) -> Handler {
         let stack = self.clone();
         json_handler(move |event: GatewayEvent| {
@@ -215,6 +223,9 @@ impl Stack {
             async move {
                 if event.raw_path.starts_with("/provider/") {
                     return provider_api::handle(&provider, &*stack.app.clock, &*stack.app.random, &event);
+                }
+                if let (Some(aws), true) = (&stack.aws, event.raw_path.starts_with("/forwarded/")) {
+                    return forwarded::show(aws, &event);
                 }
                 if event.raw_path.starts_with("/control/") {
                     return stack.control(&event).await;
@@ -300,8 +311,7 @@ struct Wiring<'a, C: Fn(Function) -> SharedHttpClient> {
 
 impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
     fn new(config: &'a StackConfig, endpoint: &'a str, embedded: bool, client: C) -> Self {
-        let queues = QueueUrls { job: String::new(), billing: String::new() };
-        Self { config, endpoint, client, embedded, queues }
+        Self { config, endpoint, client, embedded, queues: QueueUrls::default() }
     }
 
     async fn create(&mut self) -> Result<(), StackError> {
@@ -333,7 +343,15 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
             profiles: self.config.profiles.clone(),
             prices: self.config.prices.clone(),
             policy: self.config.policy,
+            destinations: Arc::new(Destinations::read(&self.config.profiles, |name| (self.config.address)(name))),
         }
+    }
+
+    async fn with_bus(&self, app: App) -> App {
+        let config = self.sdk_config(Function::Outbound).await;
+        let partition = aws_smithy_runtime::client::retries::RetryPartition::new(self.config.random.token());
+        let bus = aws_sdk_eventbridge::config::Builder::from(&config).retry_partition(partition).build();
+        App { queues: app.queues.clone().with_bus(aws_sdk_eventbridge::Client::from_conf(bus)), ..app }
     }
 
     async fn functions(&self) -> Functions {
@@ -343,6 +361,7 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
             receiver: receiver.judging_at(self.config.judge_at_ms).with_base_url(self.config.base_url.clone()),
             job: self.app(Function::Job).await,
             billing: self.app(Function::Billing).await,
+            outbound: self.with_bus(self.app(Function::Outbound).await).await,
             relay: self.app(Function::Relay).await,
             deadletter: self.app(Function::DeadLetter).await,
             control: self.app(Function::Control).await,
@@ -355,6 +374,7 @@ struct Functions {
     receiver: Receiver,
     job: App,
     billing: App,
+    outbound: App,
     relay: App,
     deadletter: App,
     control: App,
@@ -378,13 +398,18 @@ impl Functions {
                 queue_name(PREFIX, Consumer::Billing),
                 consume(&self.billing, |app, event| Box::pin(async move { billing::handle(&app, event).await })),
             ),
+            (
+                queue_name(PREFIX, Consumer::Outbound),
+                consume(&self.outbound, |app, event| Box::pin(async move { outbound::handle(&app, event).await })),
+            ),
             (dead_letter_name(PREFIX, Consumer::Job), dead.clone()),
-            (dead_letter_name(PREFIX, Consumer::Billing), dead),
+            (dead_letter_name(PREFIX, Consumer::Billing), dead.clone()),
+            (dead_letter_name(PREFIX, Consumer::Outbound), dead),
         ]
     }
 
-    fn stack(self, source: Source) -> Stack {
-        Stack { app: self.control, receiver: Arc::new(self.receiver), relay: self.relay, source }
+    fn stack(self, source: Source, aws: Option<EmbeddedAws>) -> Stack {
+        Stack { app: self.control, receiver: Arc::new(self.receiver), relay: self.relay, source, aws }
     }
 }
 

@@ -84,6 +84,8 @@ pub struct WorldConfig {
     pub secrets: BTreeMap<String, String>,
     /// Limits and waits.
     pub policy: RetryPolicy,
+    /// Addresses that events are forwarded to, by environment variable name.
+    pub addresses: BTreeMap<String, String>,
     /// Hooks on each function's AWS calls.
     pub hooks: Hooks,
     /// The clock that signatures are judged by, Unix milliseconds; `None` is the time of arrival.
@@ -100,6 +102,7 @@ impl Default for WorldConfig {
             prices: PRICES_TOML.to_owned(),
             secrets: BTreeMap::from([("ACME_WEBHOOK_SECRET".to_owned(), ACME_SECRET.to_owned())]),
             policy: RetryPolicy::default(),
+            addresses: BTreeMap::new(),
             hooks: Hooks::default(),
             judge_at_ms: None,
             base_url: None,
@@ -117,7 +120,7 @@ impl World {
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let aws = EmbeddedAws::memory_seeded(shared.clone(), config.seed)?;
         let refused = |error: &dyn std::fmt::Display| WorldError::Configuration(error.to_string());
-        let (secrets, hooks) = (config.secrets, config.hooks);
+        let (secrets, hooks, addresses) = (config.secrets, config.hooks, config.addresses);
         let stack_config = StackConfig {
             clock: shared,
             random: Arc::new(SharedRandom::seeded(config.seed)),
@@ -127,6 +130,7 @@ impl World {
             profiles: Arc::new(Profiles::parse(&config.providers).map_err(|e| refused(&e))?),
             prices: Arc::new(PriceBook::parse(&config.prices).map_err(|e| refused(&e))?),
             policy: config.policy,
+            address: Arc::new(move |name| addresses.get(name).cloned()),
             hooks: Arc::new(move |function| hooks.of(function)),
         };
         let stack = Arc::new(Stack::embedded(&aws, stack_config).await?);

@@ -3,19 +3,27 @@
 //! [`read`] never fails for an authentic delivery. What cannot be processed becomes an [`Intake`]
 //! with an empty plan and its reason, so that the evidence is durable and the provider is answered 200.
 
+mod items;
+mod place;
+
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use signature::{Headers, Verified};
 
 use crate::event::{EventId, EventRef};
-use crate::ids::{IdError, ItemId, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
+use crate::ids::{BookingId, IdError, ItemId, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
 use crate::job::{Job, JobRef, Outcome};
 use crate::json::{self, JsonError, Value};
+use crate::limits::MAX_DATA_BYTES;
 use crate::money::{Currency, Micros, MoneyError};
 use crate::operation::OperationName;
 use crate::price::{Usage, usage_from_json};
-use crate::profile::{EventRule, Fields, IdSource, OnlyIf, Profile, Source, TimeUnit};
-use crate::receipt::{EmptyPlan, Planned};
+use crate::profile::{EventRule, Fields, IdSource, OnlyIf, Profile, Source};
+use crate::receipt::{EmptyPlan, Item, Planned};
+
+use place::Place;
 
 /// The business fields of an event: what operations need, and nothing else of the payload.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -56,6 +64,18 @@ pub struct Envelope {
     /// An amount of money that the event speaks of, in micros.
     #[serde(rename = "am", default, skip_serializing_if = "Option::is_none")]
     pub amount: Option<i64>,
+    /// What a job of our own is made from.
+    #[serde(rename = "bk", default, skip_serializing_if = "Option::is_none")]
+    pub booking: Option<BookingId>,
+    /// The provider's version of the booking.
+    #[serde(rename = "vn", default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// Further values that the profile names: texts, numbers and booleans as their text.
+    #[serde(rename = "da", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub data: BTreeMap<String, String>,
+    /// The action that a forward is keyed by, where the profile names one: the event type first.
+    #[serde(rename = "ac", default, skip_serializing_if = "Vec::is_empty")]
+    pub action: Vec<String>,
 }
 
 impl Envelope {
@@ -64,7 +84,8 @@ impl Envelope {
     pub fn same_content(&self, other: &Self) -> bool {
         let told =
             |e: &Self| (e.provider_ref.clone(), e.usage.clone(), e.amount, e.outcome, e.reference.clone(), e.sequence);
-        told(self) == told(other)
+        let more = |e: &Self| (e.booking.clone(), e.version, e.data.clone());
+        told(self) == told(other) && more(self) == more(other)
     }
 }
 
@@ -81,6 +102,8 @@ pub struct Intake {
     pub envelope: Envelope,
     /// The planned operations.
     pub plan: Vec<Planned>,
+    /// The items of a delivery that carries several.
+    pub items: Vec<Item>,
     /// Why there are none.
     pub empty: Option<EmptyPlan>,
     /// What exactly, for people; never payload.
@@ -111,6 +134,7 @@ pub fn read(profile: &Profile, headers: &Headers, body: &[u8], verified: &Verifi
         payload_hash: format!("raw:{raw}"),
         envelope: Envelope::default(),
         plan: Vec::new(),
+        items: Vec::new(),
         empty: None,
         note: String::new(),
         first_sent_ms: None,
@@ -138,37 +162,71 @@ fn fill(
 ) -> Result<(), Refusal> {
     intake.payload_hash = format!("{}{}", profile.hash_rule(), json::payload_hash(value, &profile.hash_ignore));
     intake.event.id = event_id(profile, headers, value, verified)?;
-    intake.attempt = profile.attempt.as_ref().and_then(|s| text_at(s, headers, value)).and_then(|t| t.parse().ok());
-    intake.first_sent_ms = profile.first_sent.as_ref().and_then(|f| time_at(&f.at, f.unit, headers, value));
-    let event_type = text_at(&profile.event_type, headers, value)
+    let place = Place { headers, body: value, item: None };
+    intake.attempt = profile.attempt.as_ref().and_then(|s| place.text(s)).and_then(|t| t.parse().ok());
+    if let Some(items) = &profile.items {
+        return items::fill(intake, profile, items, place);
+    }
+    let mut one = Item::new(ItemId::only());
+    let read = read_one(profile, place, &mut one);
+    intake.event_type = one.event_type;
+    intake.first_sent_ms = one.first_sent_ms;
+    intake.envelope = one.envelope;
+    intake.plan = read?.into_iter().map(|name| Planned { item: ItemId::only(), name }).collect();
+    Ok(())
+}
+
+/// Reads one item, or the whole event where it carries one; the operations that it asks for.
+fn read_one(profile: &Profile, place: Place<'_>, item: &mut Item) -> Result<Vec<OperationName>, Refusal> {
+    item.first_sent_ms = profile.first_sent.as_ref().and_then(|f| place.time(&f.at, f.unit));
+    let event_type = place
+        .text(&profile.event_type)
         .ok_or_else(|| Refusal(EmptyPlan::MissingField, format!("no event type at {}", profile.event_type)))?;
-    intake.event_type = event_type.chars().take(128).collect();
-    let Some(rule) = profile.events.get(&event_type) else {
+    item.event_type = event_type.chars().take(128).collect();
+    let Some(rule) = profile.rule(&event_type) else {
         // Kept where it can be read: a replay plans from it once the profile knows the type.
-        intake.envelope = fields(profile, &profile.fields, headers, value).unwrap_or_default();
+        item.envelope = fields(profile, &profile.fields, place).unwrap_or_default();
         return Err(Refusal(EmptyPlan::UnknownType, "the profile does not act on this event type".to_owned()));
     };
     for (only, reason) in only_ifs(profile, rule) {
-        if scalar_at(&only.at, headers, value).as_deref() != Some(only.is.as_str()) {
-            intake.envelope = fields(profile, &rule.fields, headers, value).unwrap_or_default();
+        if place.scalar(&only.at).as_deref() != Some(only.is.as_str()) {
+            item.envelope = fields(profile, &rule.fields, place).unwrap_or_default();
             return Err(Refusal(reason, format!("only events with {} = {:?} lead to anything here", only.at, only.is)));
         }
     }
-    intake.envelope = fields(profile, &rule.fields, headers, value)?;
-    intake.envelope.outcome = rule.outcome;
-    if let Some(tenant) = intake.envelope.tenant.as_ref().filter(|t| !profile.serves(t)) {
+    let known = fields(profile, &rule.fields, place)?;
+    item.envelope = Envelope { outcome: rule.outcome, data: data(rule, place)?, ..known };
+    if let Some(tenant) = item.envelope.tenant.as_ref().filter(|t| !profile.serves(t)) {
         return Err(Refusal(
             EmptyPlan::TenantNotAllowed,
             format!("tenant {:?} is not in the profile's `tenants`", tenant.as_str()),
         ));
     }
     for name in &rule.operations {
-        missing_field(*name, &intake.envelope).map_or(Ok(()), |field| {
+        missing_field(*name, &item.envelope).map_or(Ok(()), |field| {
             Err(Refusal(EmptyPlan::MissingField, format!("{name} needs the field `{field}`")))
         })?;
     }
-    intake.plan = rule.operations.iter().map(|name| Planned { item: ItemId::only(), name: *name }).collect();
-    Ok(())
+    if rule.operations.contains(&OperationName::Forward) {
+        item.envelope.action = action(rule, place, &item.event_type)?;
+    }
+    Ok(rule.operations.clone())
+}
+
+/// What a forward is keyed by: the type and the values that the profile names; nothing where it names none.
+fn action(rule: &EventRule, place: Place<'_>, event_type: &str) -> Result<Vec<String>, Refusal> {
+    let sources = rule.forward.iter().flat_map(|forward| &forward.action_key);
+    let mut parts = Vec::new();
+    for source in sources {
+        let missing = || Refusal(EmptyPlan::MissingField, format!("no text for the action key at {source}"));
+        let value = place.scalar(source).ok_or_else(missing)?;
+        let part = Reference::new(value).map_err(|e| Refusal(EmptyPlan::MissingField, format!("{source}: {e}")))?;
+        parts.push(String::from(part));
+    }
+    if !parts.is_empty() {
+        parts.insert(0, event_type.to_owned());
+    }
+    Ok(parts)
 }
 
 /// What the endpoint and the event type ask of an event, each with the reason of an empty plan.
@@ -184,7 +242,11 @@ pub(crate) fn missing_field(name: OperationName, envelope: &Envelope) -> Option<
     let wallet = envelope.tenant.is_some() && envelope.wallet.is_some();
     match name {
         _ if name.needs_job() && !job => Some("ref (or tenant and job)"),
-        _ if !name.needs_job() && !wallet => Some("tenant and wallet"),
+        _ if name.needs_wallet() && !wallet => Some("tenant and wallet"),
+        OperationName::CreateJob if envelope.booking.is_none() => Some("booking"),
+        OperationName::CreateJob if envelope.version.is_none() => Some("version (a whole number from 0)"),
+        OperationName::CreateJob if envelope.model.is_none() => Some("model"),
+        OperationName::CreateJob if envelope.amount.is_none_or(|amount| amount < 0) => Some("amount (of the hold)"),
         OperationName::AdjustUsage if envelope.sequence.is_none() => Some("sequence"),
         OperationName::AdjustUsage if envelope.usage.is_none() && envelope.usage_problem.is_empty() => Some("usage"),
         OperationName::AdjustUsage
@@ -222,7 +284,7 @@ fn event_id(profile: &Profile, headers: &Headers, value: &Value<'_>, verified: &
                 let id = headers.get(name).ok_or_else(|| missing(format!("no event id at {source}")))?;
                 EventId::text(id).map_err(|e| bad(source, &e))
             }
-            Source::Body(pointer) => {
+            Source::Body(pointer) | Source::Item(pointer) => {
                 let id = value.pointer(pointer).ok_or_else(|| missing(format!("no event id at {source}")))?;
                 match id {
                     Value::Number(number) if profile.number_ids_as_text && number.is_plain_integer() => {
@@ -246,27 +308,26 @@ fn event_id(profile: &Profile, headers: &Headers, value: &Value<'_>, verified: &
     }
 }
 
-fn fields(profile: &Profile, names: &Fields, headers: &Headers, value: &Value<'_>) -> Result<Envelope, Refusal> {
+fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelope, Refusal> {
     fn id<T: std::str::FromStr<Err = IdError>>(text: Option<String>) -> Result<Option<T>, Refusal> {
         let refuse = |e: IdError| Refusal(EmptyPlan::MissingField, e.to_string());
         text.map(|t| t.parse().map_err(refuse)).transpose()
     }
-    let at = |source: &Option<Source>| source.as_ref().and_then(|s| text_at(s, headers, value));
+    let at = |source: &Option<Source>| source.as_ref().and_then(|s| place.text(s));
     // Another type than text is not "absent": the event would escape the comparison with its job.
     let id_at = |source: &Option<Source>| match source.as_ref() {
-        Some(s @ Source::Body(pointer)) => match value.pointer(pointer) {
+        None => Ok(None),
+        Some(s @ Source::Header(_)) => Ok(place.text(s)),
+        Some(s) => match place.value(s) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::String(_)) => Ok(text_at(s, headers, value)),
-            Some(Value::Number(n)) if profile.number_ids_as_text && n.is_plain_integer() => {
-                Ok(text_at(s, headers, value))
-            }
+            Some(Value::String(_)) => Ok(place.text(s)),
+            Some(Value::Number(n)) if profile.number_ids_as_text && n.is_plain_integer() => Ok(place.text(s)),
             Some(Value::Number(_)) => {
                 let note = format!("{s} is a number, and ids are text: set `number_ids_as_text` if they are the same");
                 Err(Refusal(EmptyPlan::MissingField, note))
             }
             Some(_) => Err(Refusal(EmptyPlan::MissingField, format!("{s} is not text"))),
         },
-        other => Ok(other.and_then(|s| text_at(s, headers, value))),
     };
     let currency = id_at(&names.currency)?.map(|code| Currency::parse(&code.to_ascii_uppercase())).transpose();
     let currency = currency.map_err(|e| Refusal(EmptyPlan::MissingField, e.to_string()))?;
@@ -277,7 +338,7 @@ fn fields(profile: &Profile, names: &Fields, headers: &Headers, value: &Value<'_
         }
         (None, None) => None,
     };
-    let usage = names.usage.as_ref().and_then(|p| value.pointer(p)).filter(|v| !matches!(v, Value::Null));
+    let usage = names.usage.as_ref().and_then(|s| place.value(s)).filter(|v| !matches!(v, Value::Null));
     let usage = usage.map(usage_from_json);
     Ok(Envelope {
         tenant: id(id_at(&names.tenant)?)?,
@@ -292,7 +353,28 @@ fn fields(profile: &Profile, names: &Fields, headers: &Headers, value: &Value<'_
         usage: usage.clone().and_then(Result::ok),
         usage_problem: usage.and_then(Result::err).map(|e| e.to_string()).unwrap_or_default(),
         outcome: None,
+        booking: id(id_at(&names.booking)?)?,
+        version: at(&names.version).and_then(|text| text.parse().ok()),
+        data: BTreeMap::new(),
+        action: Vec::new(),
     })
+}
+
+/// The further values that the profile names; an absent one is left out.
+fn data(rule: &EventRule, place: Place<'_>) -> Result<BTreeMap<String, String>, Refusal> {
+    let mut found = BTreeMap::new();
+    for (name, source) in &rule.data {
+        let refuse = |problem: String| Refusal(EmptyPlan::MissingField, format!("data.{name}: {problem}"));
+        match place.named(source) {
+            Ok(None) => {}
+            Ok(Some(text)) if text.len() > MAX_DATA_BYTES => {
+                return Err(refuse(format!("{} bytes, at most {MAX_DATA_BYTES} are taken", text.len())));
+            }
+            Ok(Some(text)) => drop(found.insert(name.clone(), text)),
+            Err(kind) => return Err(refuse(format!("{source} is {kind}: name a text, a number or a boolean"))),
+        }
+    }
+    Ok(found)
 }
 
 /// A provider's minor units (cents) in micros: by the provider's own exponent where its profile names
@@ -307,69 +389,51 @@ fn minor_to_micros(
     minor.checked_mul(scale).ok_or(MoneyError::TooLarge).and_then(Micros::new).map(Micros::get)
 }
 
-/// The text of a scalar, booleans included.
-fn scalar_at(source: &Source, headers: &Headers, value: &Value<'_>) -> Option<String> {
-    match source {
-        Source::Body(pointer) => match value.pointer(pointer)? {
-            Value::Bool(flag) => Some(flag.to_string()),
-            _ => text_at(source, headers, value),
-        },
-        Source::Header(_) => text_at(source, headers, value),
-    }
-}
-
-/// The text at a source: a string as it is, a plain integer by its digits.
-fn text_at(source: &Source, headers: &Headers, value: &Value<'_>) -> Option<String> {
-    match source {
-        Source::Header(name) => headers.get(name).map(str::to_owned),
-        Source::Body(pointer) => match value.pointer(pointer)? {
-            Value::String(text) => Some(text.to_string()),
-            Value::Number(number) if number.is_plain_integer() => Some(number.text().to_owned()),
-            _ => None,
-        },
-    }
-}
-
-fn time_at(source: &Source, unit: TimeUnit, headers: &Headers, value: &Value<'_>) -> Option<i64> {
-    let text = text_at(source, headers, value)?;
-    match unit {
-        TimeUnit::Rfc3339 => text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond),
-        TimeUnit::Seconds => text.parse::<i64>().ok()?.checked_mul(1000),
-        TimeUnit::Milliseconds => text.parse().ok(),
-    }
-}
-
 impl Intake {
-    /// The one look-up that the receiver makes: by reference where the event has one.
-    pub fn lookup(&self) -> Option<Lookup> {
-        if !self.plan.iter().any(|planned| planned.name.needs_job()) {
-            return None;
-        }
-        match (&self.envelope.provider_ref, &self.envelope.tenant, &self.envelope.job) {
+    /// The look-ups that the receiver makes, one for each item that works on a job: by reference where the
+    /// event has one.
+    pub fn lookups(&self) -> Vec<(ItemId, Lookup)> {
+        let mut ids: Vec<&ItemId> = self.plan.iter().filter(|p| p.name.needs_job()).map(|p| &p.item).collect();
+        ids.dedup(); // a plan holds each item's operations together
+        ids.into_iter().filter_map(|id| Some((id.clone(), self.lookup(id)?))).collect()
+    }
+
+    fn lookup(&self, id: &ItemId) -> Option<Lookup> {
+        let own = self.items.iter().find(|item| item.id == *id);
+        let envelope = own.map_or(&self.envelope, |item| &item.envelope);
+        match (&envelope.provider_ref, &envelope.tenant, &envelope.job) {
             (Some(reference), _, _) => Some(Lookup::Reference(reference.clone())),
             (None, Some(tenant), Some(job)) => Some(Lookup::Job(tenant.clone(), job.clone())),
             _ => None,
         }
     }
 
-    /// Completes the envelope from the job that was found, or empties the plan on a contradiction.
-    pub fn resolve(&mut self, profile: &Profile, found: &JobRef) {
-        if let Some(note) = mismatch(&profile.slug, &self.envelope, found, None) {
-            self.empty = Some(EmptyPlan::Mismatch);
-            self.note = note;
-            self.plan = Vec::new();
+    /// Completes an item's envelope from the job that was found, or empties its plan on a contradiction.
+    pub fn resolve(&mut self, profile: &Profile, id: &ItemId, found: &JobRef) {
+        let own = self.items.iter_mut().find(|item| item.id == *id);
+        let (envelope, empty, note) = match own {
+            Some(item) => (&mut item.envelope, &mut item.empty, &mut item.note),
+            None => (&mut self.envelope, &mut self.empty, &mut self.note),
+        };
+        if let Some(Refusal(reason, says)) = contradiction(profile, envelope, found) {
+            *empty = Some(reason);
+            *note = says;
+            self.plan.retain(|planned| planned.item != *id);
+            items::conclude(self);
             return;
         }
-        if !profile.serves(&found.tenant) {
-            self.empty = Some(EmptyPlan::TenantNotAllowed);
-            self.note = format!("tenant {:?} is not in the profile's `tenants`", found.tenant.as_str());
-            self.plan = Vec::new();
-            return;
-        }
-        self.envelope.tenant = Some(found.tenant.clone());
-        self.envelope.job = Some(found.job.clone());
-        self.envelope.wallet = Some(found.wallet.clone());
+        envelope.tenant = Some(found.tenant.clone());
+        envelope.job = Some(found.job.clone());
+        envelope.wallet = Some(found.wallet.clone());
     }
+}
+
+fn contradiction(profile: &Profile, envelope: &Envelope, found: &JobRef) -> Option<Refusal> {
+    if let Some(note) = mismatch(&profile.slug, envelope, found, None) {
+        return Some(Refusal(EmptyPlan::Mismatch, note));
+    }
+    let note = || format!("tenant {:?} is not in the profile's `tenants`", found.tenant.as_str());
+    (!profile.serves(&found.tenant)).then(|| Refusal(EmptyPlan::TenantNotAllowed, note()))
 }
 
 /// The first field of the event that contradicts the job, named without its value.

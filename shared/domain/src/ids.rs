@@ -123,6 +123,10 @@ key_part!(
     Reference, "reference"
 );
 key_part!(
+    /// A booking at the provider, unique within its tenant: what a job of ours is made from.
+    BookingId, "booking"
+);
+key_part!(
     /// A priced model.
     ModelId, "model"
 );

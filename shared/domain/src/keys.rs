@@ -1,7 +1,7 @@
 //! The partition and sort keys of every record. `|` separates the parts, each escaped.
 
 use crate::event::{EventId, EventRef};
-use crate::ids::{ItemId, JobId, Provider, ProviderRef, Reference, TenantId, WalletId, escape, unescape};
+use crate::ids::{BookingId, ItemId, JobId, Provider, ProviderRef, Reference, TenantId, WalletId, escape, unescape};
 use crate::limits::SHARDS;
 use crate::operation::{Consumer, OperationKey, OperationName, hex_sha256};
 
@@ -145,6 +145,37 @@ pub fn switched_pk(name: &str) -> String {
 pub fn parked_shard(switch: &str, shard: u32) -> String {
     format!("paused.{switch}.{shard}")
 }
+/// Partition of a booking: the versions of it that were taken in (jobs table).
+pub fn booking_pk(tenant: &TenantId, booking: &BookingId) -> String {
+    format!("B|{}|{}", escape(tenant.as_str()), escape(booking.as_str()))
+}
+
+/// Sort key of a booking's version; fixed width, so that versions sort.
+pub fn booking_sk(version: u32) -> String {
+    format!("b|{version:010}")
+}
+
+/// Partition of an intent: what is to leave the system under a key, and whether it did. The key's parts
+/// are escaped already.
+pub fn intent_pk(key: &str) -> String {
+    format!("I|{key}")
+}
+
+/// Sort key of an intent.
+pub const INTENT: &str = "i";
+
+/// Partition of a provider's last refused deliveries.
+pub fn rejected_pk(provider: &Provider) -> String {
+    format!("N|{provider}")
+}
+
+/// Sort key of a slot of that ring; fixed width, so that slots are one range.
+pub fn rejected_sk(slot: u64) -> String {
+    format!("s|{slot:03}")
+}
+
+/// Sort key of the count by which the ring's next slot is chosen.
+pub const REJECTED_COUNT: &str = "c";
 
 /// Sort key of a control request.
 pub const REQUEST: &str = "q";

@@ -5,10 +5,12 @@
 //! and write what it answers. So every rule of money and order can be tested without a database.
 
 pub mod audit;
+pub mod booking;
 pub mod decide;
 pub mod envelope;
 pub mod event;
 pub mod ids;
+pub mod intent;
 pub mod job;
 pub mod json;
 pub mod keys;
@@ -22,6 +24,7 @@ pub mod planted;
 pub mod price;
 pub mod profile;
 pub mod receipt;
+pub mod rejected;
 pub mod replay;
 pub mod review;
 pub mod status;

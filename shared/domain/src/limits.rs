@@ -4,6 +4,17 @@
 pub const MAX_BODY_BYTES: usize = 256 * 1024;
 /// Largest control request in bytes.
 pub const MAX_CONTROL_BODY_BYTES: usize = 64 * 1024;
+/// Items of one delivery at most; more are quarantined as a whole.
+pub const MAX_ITEMS: usize = 100;
+/// Items and plan of one receipt at most, as JSON: below DynamoDB's 400 KB for an item, with room for the
+/// rest of the receipt and for the attribute names that JSON and DynamoDB count differently.
+pub const MAX_PLAN_BYTES: usize = 300_000;
+/// Named values that an event type may add to its envelope, and bytes of one of them.
+pub const MAX_DATA: usize = 20;
+/// See [`MAX_DATA`].
+pub const MAX_DATA_BYTES: usize = 1_000;
+/// Calls side by side for one delivery: look-ups of its items, sends of its operations.
+pub const SIDE_BY_SIDE: usize = 25;
 /// A message at this receive count or above is deferred before anything else is tried.
 pub const DEFER_FIRST_AT_RECEIVE: u32 = 4;
 /// Tries of a transaction within one invocation while another writer wins.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Envelope;
-use crate::ids::Provider;
+use crate::intent::forward_key;
 use crate::keys;
 use crate::operation::{Consumer, OperationKey, hex_sha256};
 
@@ -63,14 +63,17 @@ impl Message {
 }
 
 /// The SQS group of an operation's messages: billing by wallet, everything else by job; where those
-/// are not known yet, by what the event does name, so that its messages still keep their order.
-pub fn group(provider: &Provider, envelope: &Envelope, consumer: Consumer) -> String {
+/// are not known yet, by what the event does name, so that its messages still keep their order. What is
+/// only forwarded has no order to keep: it is grouped by the key that it is forwarded under.
+pub fn group(operation: &OperationKey, envelope: &Envelope) -> String {
+    let (provider, consumer) = (&operation.event.provider, operation.name.consumer());
     let key = match (envelope, consumer) {
         (Envelope { tenant: Some(tenant), wallet: Some(wallet), .. }, Consumer::Billing) => {
             keys::wallet_pk(tenant, wallet)
         }
         (Envelope { tenant: Some(tenant), job: Some(job), .. }, _) => keys::job_pk(tenant, job),
         (Envelope { provider_ref: Some(reference), .. }, _) => keys::ref_pk(provider, reference),
+        (_, Consumer::Outbound) => forward_key(operation, envelope),
         _ => provider.to_string(),
     };
     hex_sha256(&key)

@@ -22,17 +22,20 @@ pub enum Consumer {
     Job,
     /// The billing consumer: settlements.
     Billing,
+    /// The outbound consumer: what leaves the system.
+    Outbound,
 }
 
 impl Consumer {
     /// Every consumer.
-    pub const ALL: [Self; 2] = [Self::Job, Self::Billing];
+    pub const ALL: [Self; 3] = [Self::Job, Self::Billing, Self::Outbound];
 
     /// The stable name in keys and messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Job => "job",
             Self::Billing => "billing",
+            Self::Outbound => "outbound",
         }
     }
 }
@@ -62,11 +65,15 @@ pub enum OperationName {
     FundWallet,
     /// Takes a funding back as far as its payment was refunded.
     ReverseFunding,
+    /// Makes a job of our own from a booking, once per booking; a later version of it is an update.
+    CreateJob,
+    /// Delivers the event's envelope to a queue, under a stable key.
+    Forward,
 }
 
 impl OperationName {
     /// Every operation.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::RecordProgress,
         Self::CompleteJob,
         Self::SettleUsage,
@@ -74,6 +81,8 @@ impl OperationName {
         Self::ExtendHold,
         Self::FundWallet,
         Self::ReverseFunding,
+        Self::CreateJob,
+        Self::Forward,
     ];
 
     /// The stable name in keys, messages and profiles.
@@ -86,21 +95,32 @@ impl OperationName {
             Self::ExtendHold => "extend-hold",
             Self::FundWallet => "fund-wallet",
             Self::ReverseFunding => "reverse-funding",
+            Self::CreateJob => "create-job",
+            Self::Forward => "forward",
         }
     }
 
-    /// True when it works on a job; the others work on a wallet alone.
+    /// True when it works on a job that exists.
     pub fn needs_job(self) -> bool {
-        !matches!(self, Self::FundWallet | Self::ReverseFunding)
+        !self.needs_wallet() && self != Self::Forward
+    }
+
+    /// True when it works on a wallet that the event itself names.
+    pub fn needs_wallet(self) -> bool {
+        matches!(self, Self::FundWallet | Self::ReverseFunding | Self::CreateJob)
     }
 
     /// Who carries it out.
     pub fn consumer(self) -> Consumer {
         match self {
             Self::RecordProgress | Self::CompleteJob => Consumer::Job,
-            Self::SettleUsage | Self::AdjustUsage | Self::ExtendHold | Self::FundWallet | Self::ReverseFunding => {
-                Consumer::Billing
-            }
+            Self::SettleUsage
+            | Self::AdjustUsage
+            | Self::ExtendHold
+            | Self::FundWallet
+            | Self::ReverseFunding
+            | Self::CreateJob => Consumer::Billing,
+            Self::Forward => Consumer::Outbound,
         }
     }
 }

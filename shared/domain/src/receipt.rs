@@ -27,13 +27,19 @@ pub enum EmptyPlan {
     NotYetFinal,
     /// A field contradicts the job that the event names.
     Mismatch,
+    /// The delivery carries an empty list of items.
+    NoItems,
+    /// More items than one delivery may carry, or too much in them for one receipt.
+    TooLarge,
+    /// The same item stands in the delivery before.
+    Repeated,
 }
 
 impl EmptyPlan {
     /// `ignored` for what the profile does not act on, `quarantined` for what a person should see.
     pub fn answer(self) -> &'static str {
         match self {
-            Self::UnknownType | Self::OtherEndpoint | Self::NotYetFinal => "ignored",
+            Self::UnknownType | Self::OtherEndpoint | Self::NotYetFinal | Self::NoItems | Self::Repeated => "ignored",
             _ => "quarantined",
         }
     }
@@ -87,6 +93,9 @@ pub struct Receipt {
     /// The planned operations.
     #[serde(rename = "pl", default, skip_serializing_if = "Vec::is_empty")]
     pub plan: Vec<Planned>,
+    /// The items of a delivery that carries several, in their order; the business fields are theirs then.
+    #[serde(rename = "it", default, skip_serializing_if = "Vec::is_empty")]
+    pub items: Vec<Item>,
     /// The reason there are none.
     #[serde(rename = "em", default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<EmptyPlan>,
@@ -133,13 +142,48 @@ impl Receipt {
         self.plan.iter().map(key).collect()
     }
 
+    /// The receipt as one of its items sees it: with the item's own type, fields and plan. A delivery that
+    /// carries one item is its own view.
+    #[must_use]
+    pub fn of_item(&self, id: &ItemId) -> Self {
+        let Some(item) = self.items.iter().find(|item| item.id == *id) else { return self.clone() };
+        Self {
+            event: self.event.clone(),
+            event_type: item.event_type.clone(),
+            payload_hash: self.payload_hash.clone(),
+            envelope: item.envelope.clone(),
+            plan: self.plan.iter().filter(|planned| planned.item == *id).cloned().collect(),
+            items: Vec::new(),
+            empty: item.empty,
+            note: item.note.clone(),
+            arrival_ms: self.arrival_ms,
+            first_sent_ms: item.first_sent_ms.or(self.first_sent_ms),
+            attempt: self.attempt,
+            id_signed: self.id_signed,
+            key_id: self.key_id.clone(),
+            claim_token: self.claim_token.clone(),
+            trace: self.trace.clone(),
+        }
+    }
+
+    /// The business fields of one item; of the event itself when it carries one.
+    pub fn envelope_of(&self, id: &ItemId) -> &Envelope {
+        self.items.iter().find(|item| item.id == *id).map_or(&self.envelope, |item| &item.envelope)
+    }
+
     /// True when another delivery of this event says the same. Hashes that were made by different
     /// rules cannot be compared; then the business fields decide.
     pub fn says_the_same(&self, other: &Self) -> bool {
         let rule = |receipt: &'_ Self| receipt.payload_hash.split_once(':').map(|(rule, _)| rule.to_owned());
         match rule(self) == rule(other) {
             true => self.payload_hash == other.payload_hash,
-            false => self.event_type == other.event_type && self.envelope.same_content(&other.envelope),
+            false => {
+                let same = |(a, b): (&Item, &Item)| a.id == b.id && a.envelope.same_content(&b.envelope);
+                self.event_type == other.event_type
+                    && self.envelope.same_content(&other.envelope)
+                    && self.items.len() == other.items.len()
+                    && self.items.iter().zip(&other.items).all(same)
+            }
         }
     }
 
@@ -152,6 +196,37 @@ impl Receipt {
     /// arrival is a wrong clock and does not lengthen an event's life.
     pub fn business_time_ms(&self) -> i64 {
         self.first_sent_ms.map_or(self.arrival_ms, |sent| sent.min(self.arrival_ms))
+    }
+}
+
+/// One item of a delivery that carries several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    /// Which, within its delivery.
+    #[serde(rename = "id")]
+    pub id: ItemId,
+    /// Its type, by the profile.
+    #[serde(rename = "ty", default, skip_serializing_if = "String::is_empty")]
+    pub event_type: String,
+    /// Its business fields.
+    #[serde(rename = "en")]
+    pub envelope: Envelope,
+    /// When the provider first sent it, Unix milliseconds, if the item says so.
+    #[serde(rename = "fs", default, skip_serializing_if = "Option::is_none")]
+    pub first_sent_ms: Option<i64>,
+    /// Why it leads to nothing; the other items are not affected.
+    #[serde(rename = "em", default, skip_serializing_if = "Option::is_none")]
+    pub empty: Option<EmptyPlan>,
+    /// What exactly, for people; never payload.
+    #[serde(rename = "nt", default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+impl Item {
+    /// An item of which nothing is read yet.
+    pub fn new(id: ItemId) -> Self {
+        let envelope = Envelope::default();
+        Self { id, event_type: String::new(), envelope, first_sent_ms: None, empty: None, note: String::new() }
     }
 }
 

@@ -110,13 +110,21 @@ pub fn plan_anew(profile: &Profile, receipt: &Receipt, job: Option<&JobRef>) -> 
                 .to_owned(),
         );
     }
-    let Some(rule) = profile.events.get(&receipt.event_type) else {
+    let Some(rule) = profile.rule(&receipt.event_type) else {
         return Err(format!("the profile still has no operation for events of type {:?}", receipt.event_type));
     };
     if !profile.only_if.is_empty() || !rule.only_if.is_empty() {
         return Err(
             "the profile's `only_if` looks at fields that a receipt does not keep: have the provider send a new event"
                 .to_owned(),
+        );
+    }
+    if profile.items.is_some() || !receipt.items.is_empty() {
+        return Err("deliveries of several items are not planned anew: have the provider send a new event".to_owned());
+    }
+    if !rule.data.is_empty() || rule.forward.as_ref().is_some_and(|forward| !forward.action_key.is_empty()) {
+        return Err(
+            "the profile forwards values that the receipt does not keep: have the provider send a new event".to_owned()
         );
     }
     let mut envelope = receipt.envelope.clone();

@@ -2,11 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::booking::BookingVersion;
 use crate::decide::dismiss::BY_REVIEW;
 use crate::event::By;
+use crate::ids::ItemId;
+use crate::intent::{Intent, IntentState};
 use crate::job::{JobRecords, Outcome, Progress};
 use crate::ledger::{Entry, JobLedger};
-use crate::operation::{OperationName, OperationRecord, OperationState};
+use crate::operation::{OperationKey, OperationName, OperationRecord, OperationState};
 use crate::receipt::Receipt;
 
 /// The effects that exist for the job that an event names.
@@ -22,6 +25,22 @@ pub struct Effects {
     pub funding: Option<Entry>,
     /// The reversals of that funding.
     pub funding_reversals: Vec<Entry>,
+    /// The versions of the event's booking that were taken in, in order.
+    pub bookings: Vec<BookingVersion>,
+    /// What was or is to be forwarded under the event's key.
+    pub forward: Option<Intent>,
+}
+
+/// The effects of every item of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EventEffects(pub Vec<(ItemId, Option<i64>, Effects)>);
+
+impl EventEffects {
+    /// What an operation's own effect is, if it exists; for people.
+    pub fn effect(&self, key: &OperationKey, record: Option<&OperationRecord>) -> Option<String> {
+        let (_, sequence, effects) = self.0.iter().find(|(item, _, _)| *item == key.item)?;
+        effects.effect(key.name, &key.by(), *sequence, record)
+    }
 }
 
 /// An entry's effect in words.
@@ -45,6 +64,17 @@ impl Effects {
             OperationName::AdjustUsage => self.ledger.adjusts.iter().find(|entry| entry.is_by(by)).map(told),
             OperationName::FundWallet => self.funding.iter().find(|entry| entry.is_by(by)).map(told),
             OperationName::ReverseFunding => self.funding_reversals.iter().find(|entry| entry.is_by(by)).map(told),
+            OperationName::CreateJob => {
+                let own = self.bookings.iter().position(|version| version.by == *by)?;
+                let version = &self.bookings[own];
+                // Older versions are never taken in after newer ones, so the lowest made the job.
+                let what = if own == 0 { "made by" } else { "brought up to" };
+                Some(format!("job {} {what} version {}", version.job, version.version))
+            }
+            OperationName::Forward => {
+                let own = self.forward.as_ref().filter(|i| i.by == *by && i.state == IntentState::Sent)?;
+                Some(format!("forwarded to {}", own.to))
+            }
             OperationName::ExtendHold => {
                 let by = by.to_string();
                 let own = self.job.as_ref()?.extensions.iter().find(|extension| extension.by == by)?;

@@ -43,7 +43,7 @@ async fn create(client: &Client, name: &str, attributes: BTreeMap<Name, String>)
     let output =
         client.create_queue().queue_name(name).set_attributes(Some(attributes.into_iter().collect())).send().await;
     let output = output.map_err(|error| queue_error("create queue", &error))?;
-    output.queue_url.ok_or(QueueError { operation: "create queue", reason: "no URL in the answer".to_owned() })
+    output.queue_url.ok_or_else(|| QueueError::refusal("create queue", "no URL in the answer"))
 }
 
 async fn create_pair(client: &Client, prefix: &str, consumer: Consumer) -> Result<String, QueueError> {
@@ -64,5 +64,6 @@ async fn create_pair(client: &Client, prefix: &str, consumer: Consumer) -> Resul
 pub async fn create_queues(client: &Client, prefix: &str) -> Result<QueueUrls, QueueError> {
     let job = create_pair(client, prefix, Consumer::Job).await?;
     let billing = create_pair(client, prefix, Consumer::Billing).await?;
-    Ok(QueueUrls { job, billing })
+    let outbound = create_pair(client, prefix, Consumer::Outbound).await?;
+    Ok(QueueUrls { job, billing, outbound })
 }

@@ -1,19 +1,25 @@
-//! The only room that speaks SQS: sends dispatches, and defines the queues for local stacks.
+//! The only room that speaks SQS: sends dispatches, and defines the queues for local stacks. It also sends
+//! what leaves the system, to an SQS queue or an EventBridge bus.
 //!
 //! FIFO queues, grouped by job and by wallet. The deduplication id is the operation and its
 //! generation, so that a double send within five minutes is one message and a retry never vanishes.
 
+mod bus;
 mod definition;
+mod forward;
 
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::{MessageSystemAttributeNameForSends, MessageSystemAttributeValue};
 use domain::message::Message;
 use domain::operation::Consumer;
 
+pub use bus::{DETAIL_TYPE, SOURCE};
 pub use definition::{
     DLQ_RETENTION_S, MAX_RECEIVE_COUNT, RETENTION_S, VISIBILITY_S, create_queues, dead_letter_name, queue_name,
 };
+pub use forward::KEY_ATTRIBUTE;
 
 /// Why a send is not certain. The receipt is durable, so the relay sends what is left.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,25 +29,41 @@ pub struct QueueError {
     pub operation: &'static str,
     /// SQS's error code, or the kind of failure; never the message.
     pub reason: String,
+    /// True when SQS refused the request: the queue is not there, the right is missing, or the message is
+    /// not one that it takes.
+    pub refused: bool,
 }
 
-fn queue_error<E: ProvideErrorMetadata, R>(operation: &'static str, error: &SdkError<E, R>) -> QueueError {
+impl QueueError {
+    fn refusal(operation: &'static str, reason: &str) -> Self {
+        Self { operation, reason: reason.to_owned(), refused: true }
+    }
+}
+
+/// Codes of SQS and EventBridge that ask to come back later, though their status is 400.
+const BUSY: [&str; 4] = ["ThrottlingException", "RequestThrottled", "KmsThrottled", "OverLimit"];
+
+fn queue_error<E: ProvideErrorMetadata>(operation: &'static str, error: &SdkError<E, HttpResponse>) -> QueueError {
+    let refused = error.as_service_error().is_some_and(|e| !BUSY.contains(&e.code().unwrap_or_default()))
+        && error.raw_response().is_some_and(|raw| raw.status().is_client_error());
     let reason = match error {
         SdkError::TimeoutError(_) => "timeout".to_owned(),
         SdkError::DispatchFailure(_) => "connection".to_owned(),
         SdkError::ServiceError(service) => service.err().code().unwrap_or("unknown").to_owned(),
         _ => "no usable answer".to_owned(),
     };
-    QueueError { operation, reason }
+    QueueError { operation, reason, refused }
 }
 
 /// URLs of the consumers' queues.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueUrls {
     /// Job queue.
     pub job: String,
     /// Billing queue.
     pub billing: String,
+    /// Outbound queue.
+    pub outbound: String,
 }
 
 /// The consumers' queues behind one client.
@@ -49,12 +71,13 @@ pub struct QueueUrls {
 pub struct Queues {
     client: Client,
     urls: QueueUrls,
+    bus: Option<aws_sdk_eventbridge::Client>,
 }
 
 impl Queues {
     /// Queues over a configured client.
     pub fn new(client: Client, urls: QueueUrls) -> Self {
-        Self { client, urls }
+        Self { client, urls, bus: None }
     }
 
     /// The URL of a consumer's queue.
@@ -62,6 +85,7 @@ impl Queues {
         match consumer {
             Consumer::Job => &self.urls.job,
             Consumer::Billing => &self.urls.billing,
+            Consumer::Outbound => &self.urls.outbound,
         }
     }
 
@@ -79,7 +103,11 @@ impl Queues {
             .message_deduplication_id(message.key.deduplication_id(message.generation));
         let trace = message.trace.as_ref().map(|trace| {
             let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace).build();
-            value.map_err(|_| QueueError { operation: "send message", reason: "construction".to_owned() })
+            value.map_err(|_| QueueError {
+                operation: "send message",
+                reason: "construction".to_owned(),
+                refused: true,
+            })
         });
         if let Some(value) = trace.transpose()? {
             send = send.message_system_attributes(MessageSystemAttributeNameForSends::AwsTraceHeader, value);

@@ -11,6 +11,7 @@ use queue::Queues;
 use store::Store;
 
 use crate::clock::Clock;
+use crate::destinations::Destinations;
 use crate::random::Random;
 
 /// The shared context of all handlers.
@@ -30,6 +31,8 @@ pub struct App {
     pub prices: Arc<PriceBook>,
     /// Limits and waits of operations.
     pub policy: RetryPolicy,
+    /// Addresses that events are forwarded to; only the outbound function has them.
+    pub destinations: Arc<Destinations>,
 }
 
 /// How often a conflict with another transaction is tried again within one invocation.

@@ -33,7 +33,7 @@ pub struct Work {
     pub key: OperationKey,
     /// What its effects carry.
     pub by: By,
-    /// The durable receipt.
+    /// The durable receipt, as the operation's item sees it.
     pub receipt: Receipt,
     /// The operation's record, if it did not go straight.
     pub record: Option<OperationRecord>,
@@ -232,7 +232,8 @@ fn workable(message: &Message, records: EventRecords) -> Option<Work> {
         return None;
     }
     let (key, by) = (message.key.clone(), message.key.by());
-    Some(Work { key, by, receipt: records.receipt, record, generation: message.generation })
+    let receipt = records.receipt.of_item(&key.item);
+    Some(Work { key, by, receipt, record, generation: message.generation })
 }
 
 fn outcome_name(verdict: &NoEffect) -> &'static str {

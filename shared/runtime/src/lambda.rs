@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use store::Store;
 
 use crate::clock::SystemClock;
+use crate::destinations::Destinations;
 use crate::random::SharedRandom;
 use crate::settings::Settings;
 use crate::{App, clients, telemetry};
@@ -36,15 +37,27 @@ pub async fn app(needed: &[&'static str]) -> Result<App, Error> {
     telemetry::start_json(&settings.log);
     telemetry::quiet_panics();
     let config = clients::lambda_config().await;
+    let profiles = Profiles::parse(PROVIDERS_TOML)?;
     Ok(App {
         store: Store::new(aws_sdk_dynamodb::Client::new(&config), settings.tables),
         queues: Queues::new(aws_sdk_sqs::Client::new(&config), settings.queues),
         clock: Arc::new(SystemClock),
         random: Arc::new(SharedRandom::from_system()),
-        profiles: Arc::new(Profiles::parse(PROVIDERS_TOML)?),
+        destinations: Arc::new(Destinations::read(&profiles, |name| env::var(name).ok())),
+        profiles: Arc::new(profiles),
         prices: Arc::new(PriceBook::parse(PRICES_TOML)?),
         policy: RetryPolicy::default(),
     })
+}
+
+/// As [`app`], with a client for EventBridge: for the function that forwards.
+///
+/// # Errors
+/// As [`app`].
+pub async fn app_with_bus(needed: &[&'static str]) -> Result<App, Error> {
+    let app = app(needed).await?;
+    let bus = aws_sdk_eventbridge::Client::new(&clients::lambda_config().await);
+    Ok(App { queues: app.queues.clone().with_bus(bus), ..app })
 }
 
 /// Polls the Lambda runtime and hands each event to the handler.

@@ -5,6 +5,7 @@ pub mod app;
 pub mod clients;
 pub mod clock;
 pub mod consumer;
+pub mod destinations;
 pub mod dispatch;
 pub mod gateway;
 pub mod lambda;

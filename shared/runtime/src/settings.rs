@@ -36,7 +36,11 @@ impl Settings {
                 ledger: get(LEDGER_TABLE),
                 balances: get(BALANCES_TABLE),
             },
-            queues: QueueUrls { job: get(JOB_QUEUE_URL), billing: get(BILLING_QUEUE_URL) },
+            queues: QueueUrls {
+                job: get(JOB_QUEUE_URL),
+                billing: get(BILLING_QUEUE_URL),
+                outbound: get(OUTBOUND_QUEUE_URL),
+            },
             log: var(LOG).unwrap_or_else(|| "info".to_owned()),
         })
     }
@@ -54,6 +58,10 @@ pub const BALANCES_TABLE: &str = "HOOKLEDGER_BALANCES_TABLE";
 pub const JOB_QUEUE_URL: &str = "HOOKLEDGER_JOB_QUEUE_URL";
 /// URL of the billing queue.
 pub const BILLING_QUEUE_URL: &str = "HOOKLEDGER_BILLING_QUEUE_URL";
+/// URL of the outbound queue.
+pub const OUTBOUND_QUEUE_URL: &str = "HOOKLEDGER_OUTBOUND_QUEUE_URL";
+/// URL of the queue that events are forwarded to, where a profile names this variable; optional.
+pub const FORWARD_QUEUE_URL: &str = "HOOKLEDGER_FORWARD_QUEUE_URL";
 /// Public base URL of the webhooks, for schemes that sign the URL; optional.
 pub const PUBLIC_URL: &str = "HOOKLEDGER_PUBLIC_URL";
 /// Log level.

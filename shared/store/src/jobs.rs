@@ -163,12 +163,19 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; after [`StoreError::Unknown`] read the job to find out.
     pub async fn submit_job(&self, job: &Job, delta: &BalanceDelta) -> Result<Submitted, StoreError> {
+        self.submit_with(job, delta, None).await
+    }
+
+    pub(crate) async fn submit_with(
+        &self, job: &Job, delta: &BalanceDelta, more: Option<TransactWriteItem>,
+    ) -> Result<Submitted, StoreError> {
         let put = |item| self.put_action(&self.names.jobs, item);
         let mut actions = vec![put(job_item(job)?)?, self.balance_action(&job.tenant, &job.wallet, delta)?];
         if let Some(reference) = &job.provider_ref {
             let pk = keys::ref_pk(&job.provider, reference);
             actions.push(put(encode("job reference", &JobRef::from(job), &pk, keys::REF)?)?);
         }
+        actions.extend(more);
         let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
         let Err(error) = result else { return Ok(Submitted::Created) };
         match judge("submit job", &error)? {

@@ -5,13 +5,16 @@
 //! SDK error's Debug can hold a stored item, so it is converted here and dropped.
 
 mod balances;
+mod bookings;
 mod error;
 mod events;
+mod intents;
 mod item;
 mod jobs;
 mod ledger;
 mod operations;
 mod pauses;
+mod rejected;
 mod replays;
 mod requests;
 mod reviews;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::operation::Consumer;
 use domain::operation::OperationName::{CompleteJob, SettleUsage};
 use local::Function;
 use local::hook::{Call, CallHook, HookDecision, Service};
@@ -25,7 +24,7 @@ async fn lam_01_nothing_runs_on_after_the_answer() {
     assert_eq!(alive(), before, "a frozen sandbox would never run it");
     // What the answer promises is there when it is given.
     assert_eq!(items(&world, "events").iter().filter(|item| text(item, "sk") == "r").count(), 1);
-    for consumer in Consumer::ALL {
+    for consumer in SETTLING {
         assert_eq!(messages(&world, consumer).len(), 1, "{consumer}");
     }
     let calls = Rule::count("*", &[]);

@@ -41,6 +41,7 @@ async fn done(world: &World, id: &str, name: OperationName) -> bool {
 fn failing(name: OperationName) -> std::sync::Arc<Rule> {
     match name.consumer() {
         Consumer::Job => Rule::always("PutItem", &["J|t1|ja", "t|000001"], throttled()),
+        Consumer::Outbound => unreachable!("settlements have no outbound part"),
         Consumer::Billing => Rule::always("TransactWriteItems", &["J|t1|ja"], throttled()),
     }
 }

@@ -113,7 +113,7 @@ async fn ddb_01_a_lost_answer_of_the_receipt_is_accepted_and_sent_once() {
     world.aws.add_hook(lost.clone());
     accepted(&world, "msg_1", &completed("j1")).await;
     assert_eq!(lost.hits(), 1);
-    for consumer in domain::operation::Consumer::ALL {
+    for consumer in SETTLING {
         assert_eq!(messages(&world, consumer).len(), 1, "{consumer}");
     }
     world.drain().await.unwrap();

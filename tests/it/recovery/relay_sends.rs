@@ -80,7 +80,7 @@ async fn a_relay_that_dies_between_send_and_push_sends_the_same_message_again() 
     assert!(refused.hits() > 0);
     refused.stop();
     relay_minute(&world).await.unwrap();
-    for consumer in Consumer::ALL {
+    for consumer in SETTLING {
         let sent = messages(&world, consumer);
         assert_eq!((sent.len(), sent[0].generation), (1, 2), "SQS took the second as the first");
     }

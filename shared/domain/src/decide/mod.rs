@@ -8,9 +8,11 @@
 pub mod adjust;
 pub mod cancel;
 pub mod complete;
+pub mod create;
 pub mod dismiss;
 pub mod expire;
 pub mod extend;
+pub mod forward;
 pub mod fund;
 pub mod posting;
 pub mod progress;

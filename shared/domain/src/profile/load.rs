@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{EventRule, Fields, IdSource, OnlyIf, Profile, Source, TimeAt, TimeUnit};
+use super::checks;
+use super::forward::RawForward;
+use super::{EventRule, Fields, IdSource, Items, OnlyIf, Profile, Source, TimeAt, TimeUnit};
 use crate::event::CONTROL_PROVIDER;
 use crate::ids::{Provider, TenantId};
 use crate::job::{Outcome, Overage, Policies};
@@ -56,6 +58,8 @@ struct Raw {
     #[serde(default)]
     number_ids_as_text: bool,
     event_type: String,
+    items: Option<String>,
+    item_id: Option<String>,
     first_sent: Option<RawTime>,
     attempt: Option<String>,
     #[serde(default)]
@@ -69,6 +73,9 @@ struct Raw {
     fields: RawFields,
     #[serde(default)]
     only_if: Vec<RawOnlyIf>,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+    forward: Option<RawForward>,
     #[serde(default)]
     minor_digits: BTreeMap<String, u32>,
     #[serde(default)]
@@ -132,6 +139,8 @@ struct RawFields {
     usage: Option<String>,
     amount: Option<String>,
     minor_amount: Option<String>,
+    booking: Option<String>,
+    version: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -143,6 +152,9 @@ struct RawEvent {
     fields: RawFields,
     #[serde(default)]
     only_if: Vec<RawOnlyIf>,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+    forward: Option<RawForward>,
 }
 
 fn yes() -> bool {
@@ -210,14 +222,18 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
     if hold_hours <= raw.retry_window_hours {
         return Err(at("hold_hours")(format!("must exceed the retry window of {} hours", raw.retry_window_hours)));
     }
-    let common = fields(&raw.fields, &Fields::default()).map_err(at("fields"))?;
+    let common = Common {
+        fields: fields(&raw.fields, &Fields::default()).map_err(at("fields"))?,
+        data: raw.data,
+        forward: raw.forward,
+    };
     let only_if = |only: RawOnlyIf| source("only_if", &only.at).map(|at| OnlyIf { at, is: only.is });
     let events = raw.events.into_iter().map(|(name, event)| rule(event, &common).map(|r| (name, r)));
     let first_sent = match raw.first_sent {
         Some(time) => Some(TimeAt { at: source("first_sent", &time.at)?, unit: time.unit }),
         None => None,
     };
-    Ok(Profile {
+    let profile = Profile {
         slug: Provider::new(slug).map_err(|e| at("slug")(e.to_string()))?,
         recipe: raw.signature,
         secret_names: raw.secrets,
@@ -227,6 +243,7 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
         event_id: id_source(&raw.event_id).map_err(at("event_id"))?,
         id_signed: raw.id_signed,
         number_ids_as_text: raw.number_ids_as_text,
+        items: items(raw.items, raw.item_id).map_err(at("items"))?,
         event_type: source("event_type", &raw.event_type)?,
         first_sent,
         attempt: optional("attempt", &raw.attempt)?,
@@ -239,8 +256,30 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
         policies: raw.policies.into(),
         model_policies: raw.models.into_iter().map(|(model, policies)| (model, policies.into())).collect(),
         events: events.collect::<Result<_, _>>().map_err(at("events"))?,
-        fields: common.clone(),
-    })
+        fields: common.fields.clone(),
+    };
+    checks::items(&profile).map_err(at("items"))?;
+    Ok(profile)
+}
+
+/// What an event type takes from its profile where it has nothing of its own.
+struct Common {
+    fields: Fields,
+    data: BTreeMap<String, String>,
+    forward: Option<RawForward>,
+}
+
+fn items(at: Option<String>, id: Option<String>) -> Result<Option<Items>, String> {
+    let Some(at) = at else {
+        return id.map_or(Ok(None), |_| Err("`item_id` needs `items`: where the list stands".to_owned()));
+    };
+    let at = at.parse::<Pointer>().map_err(|e| format!("{at:?}: {e}; the empty text is the body itself"))?;
+    let id = match id.as_deref().map(str::parse::<Source>).transpose()? {
+        None => None,
+        Some(Source::Item(pointer)) => Some(pointer),
+        Some(other) => return Err(format!("`item_id` stands in the item: write \"item:/...\", not {other}")),
+    };
+    Ok(Some(Items { at, id }))
 }
 
 fn tenants(names: &[String]) -> Result<Option<Vec<TenantId>>, String> {
@@ -271,8 +310,8 @@ fn fields(raw: &RawFields, base: &Fields) -> Result<Fields, String> {
     };
     let usage = match &raw.usage {
         Some(text) => match text.parse()? {
-            Source::Body(pointer) => Some(pointer),
             Source::Header(_) => return Err("usage is an object of the body".to_owned()),
+            source => Some(source),
         },
         None => base.usage.clone(),
     };
@@ -287,11 +326,13 @@ fn fields(raw: &RawFields, base: &Fields) -> Result<Fields, String> {
         reference: source(&raw.reference, &base.reference)?,
         amount: source(&raw.amount, &base.amount)?,
         minor_amount: source(&raw.minor_amount, &base.minor_amount)?,
+        booking: source(&raw.booking, &base.booking)?,
+        version: source(&raw.version, &base.version)?,
         usage,
     })
 }
 
-fn rule(event: RawEvent, common: &Fields) -> Result<EventRule, String> {
+fn rule(event: RawEvent, common: &Common) -> Result<EventRule, String> {
     let terminal = |name: &OperationName| matches!(name, OperationName::CompleteJob | OperationName::SettleUsage);
     if event.operations.iter().any(terminal) && event.outcome.is_none() {
         return Err(
@@ -303,10 +344,21 @@ fn rule(event: RawEvent, common: &Fields) -> Result<EventRule, String> {
             return Err(format!("{name} is listed twice"));
         }
     }
-    let fields = fields(&event.fields, common)?;
+    let fields = fields(&event.fields, &common.fields)?;
     let only = |only: RawOnlyIf| only.at.parse().map(|at| OnlyIf { at, is: only.is });
     let only_if = event.only_if.into_iter().map(only).collect::<Result<_, _>>()?;
-    Ok(EventRule { outcome: event.outcome, operations: event.operations, fields, only_if })
+    let mut named = common.data.clone();
+    named.extend(event.data);
+    let rule = EventRule {
+        outcome: event.outcome,
+        operations: event.operations,
+        fields,
+        only_if,
+        data: checks::data(named)?,
+        forward: event.forward.or_else(|| common.forward.clone()).map(RawForward::checked).transpose()?,
+    };
+    checks::operations(&rule)?;
+    Ok(rule)
 }
 
 fn id_source(raw: &RawIdSource) -> Result<IdSource, String> {
@@ -317,7 +369,7 @@ fn id_source(raw: &RawIdSource) -> Result<IdSource, String> {
         RawIdSource::Derived(parts) => {
             let pointer = |text: &String| match text.parse()? {
                 Source::Body(pointer) => Ok(pointer),
-                Source::Header(_) => Err("a derived id is made of body fields".to_owned()),
+                _ => Err("a derived id is made of body fields".to_owned()),
             };
             parts.iter().map(pointer).collect::<Result<_, _>>().map(IdSource::Derived)
         }
@@ -330,7 +382,10 @@ impl std::str::FromStr for Source {
         match text.split_once(':') {
             Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
             Some(("body", pointer)) => pointer.parse().map(Self::Body).map_err(|e| format!("{pointer:?}: {e}")),
-            _ => Err(format!("{text:?} is no source: write \"header:NAME\" or \"body:/json/pointer\"")),
+            Some(("item", pointer)) => pointer.parse().map(Self::Item).map_err(|e| format!("{pointer:?}: {e}")),
+            _ => Err(format!(
+                "{text:?} is no source: write \"header:NAME\", \"body:/json/pointer\" or, with `items`, \"item:/json/pointer\""
+            )),
         }
     }
 }

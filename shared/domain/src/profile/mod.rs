@@ -1,6 +1,8 @@
 //! A provider's profile: where its events carry what, which types lead to which operations, and
 //! which limits and policies hold. Profiles are data (`infra/providers.toml`), not code.
 
+mod checks;
+mod forward;
 mod load;
 
 use std::collections::BTreeMap;
@@ -13,15 +15,19 @@ use crate::job::{Outcome, Policies};
 use crate::json::Pointer;
 use crate::operation::{OperationName, hex_sha256};
 
+pub use forward::{Destination, Forward};
 pub use load::{ProfileError, Profiles};
 
-/// Where a text stands in a delivery: `header:NAME` or `body:/json/pointer`.
+/// Where a text stands in a delivery: `header:NAME`, `body:/json/pointer`, or `item:/json/pointer` in one
+/// item of a delivery that carries several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A request header.
     Header(String),
     /// A member of the JSON body.
     Body(Pointer),
+    /// A member of the item.
+    Item(Pointer),
 }
 
 impl fmt::Display for Source {
@@ -29,6 +35,7 @@ impl fmt::Display for Source {
         match self {
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Body(pointer) => write!(f, "body:{pointer}"),
+            Self::Item(pointer) => write!(f, "item:{pointer}"),
         }
     }
 }
@@ -85,11 +92,24 @@ pub struct Fields {
     /// The key of a correction, payment or refund.
     pub reference: Option<Source>,
     /// The usage object.
-    pub usage: Option<Pointer>,
+    pub usage: Option<Source>,
     /// An amount as a decimal in major units.
     pub amount: Option<Source>,
     /// An amount as a whole number of the currency's minor unit (cents).
     pub minor_amount: Option<Source>,
+    /// What a job of our own is made from.
+    pub booking: Option<Source>,
+    /// The booking's version, a whole number.
+    pub version: Option<Source>,
+}
+
+/// Where the items of a delivery stand that carries several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Items {
+    /// The list in the body; the empty pointer where the body itself is the list.
+    pub at: Pointer,
+    /// An item's own id, read in the item; without one its place in the list is its id.
+    pub id: Option<Pointer>,
 }
 
 /// A value that every event of this endpoint carries: live mode, the account.
@@ -112,7 +132,14 @@ pub struct EventRule {
     pub fields: Fields,
     /// What an event of this type must carry to lead to anything, such as a payment's status.
     pub only_if: Vec<OnlyIf>,
+    /// Further values of the envelope by name: for what is forwarded, and for a booking's versions.
+    pub data: BTreeMap<String, Source>,
+    /// Where events of this type are forwarded to, if they are.
+    pub forward: Option<Forward>,
 }
+
+/// The event type that stands for every other one.
+pub const ANY_TYPE: &str = "*";
 
 /// One configured endpoint.
 #[derive(Debug, Clone)]
@@ -135,6 +162,8 @@ pub struct Profile {
     pub id_signed: bool,
     /// True when the number 5 and the text "5" are one id to this provider; else they never are.
     pub number_ids_as_text: bool,
+    /// Set where one delivery carries several items.
+    pub items: Option<Items>,
     /// Where the event type stands.
     pub event_type: Source,
     /// Where the time of the first sending stands.
@@ -165,6 +194,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// What an event type leads to: its own rule, else the one of every other type.
+    pub fn rule(&self, event_type: &str) -> Option<&EventRule> {
+        self.events.get(event_type).or_else(|| self.events.get(ANY_TYPE))
+    }
+
     /// The policies that a job of this model pins.
     pub fn policies_for(&self, model: &ModelId) -> Policies {
         self.model_policies.get(model.as_str()).copied().unwrap_or(self.policies)

@@ -24,7 +24,7 @@ pub fn quiet_panics() {
 /// of our own lines.
 const QUIET: &str = "lambda_runtime=info,lambda_http=info,aws_sigv4=warn,aws_smithy_runtime=warn,\
     aws_smithy_http_client=warn,aws_smithy_runtime_api=warn,aws_runtime=warn,aws_config=warn,\
-    aws_sdk_dynamodb=warn,aws_sdk_sqs=warn,hyper=warn,hyper_util=warn,rustls=warn";
+    aws_sdk_dynamodb=warn,aws_sdk_eventbridge=warn,aws_sdk_sqs=warn,hyper=warn,hyper_util=warn,rustls=warn";
 
 /// The filter of a level: one of the five words, else `info`.
 pub fn filter(level: &str) -> EnvFilter {

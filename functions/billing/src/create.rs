@@ -1,0 +1,91 @@
+//! One round of create-job: reads in order, decides, submits the job as a caller's request would be.
+
+use std::collections::BTreeMap;
+
+use domain::booking::BookingVersion;
+use domain::decide::NoEffect;
+use domain::decide::create::{self, Decision};
+use domain::envelope::Envelope;
+use domain::ids::{ProviderRef, TenantId};
+use domain::job::Job;
+use domain::operation::Class;
+use domain::submit::{MAX_METADATA_BYTES, RequestError, SubmitJob};
+use runtime::App;
+use runtime::consumer::Work;
+use store::{Attached, StoreError, Submitted};
+
+use crate::round::Round;
+
+/// One round. The balance's own condition covers the hold, so nothing depends on the order of reads but
+/// the booking's versions: they come first, and whatever came after them fails an absence.
+pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
+    let (envelope, now_ms) = (&work.receipt.envelope, app.clock.now_ms());
+    let (Some(asked), Some(wallet)) = (BookingVersion::of(envelope, &work.by, now_ms), &envelope.wallet) else {
+        let note = "the receipt has no tenant, booking, version or wallet".to_owned();
+        return Ok(Round::Verdict(NoEffect::Review(Class::Unreadable, note)));
+    };
+    let versions = app.store.load_booking(&asked.tenant, &asked.booking).await?;
+    let stands = app.store.load_job(&asked.tenant, &asked.job).await?.map(|records| records.job);
+    let balance = app.store.get_balance(&asked.tenant, wallet).await?;
+    let ref_taken = match &envelope.provider_ref {
+        Some(reference) => leads_elsewhere(app, work, reference, &asked).await?,
+        None => false,
+    };
+    let job = submission(app, work, &asked);
+    let view = create::View {
+        asked: &asked,
+        job: &job,
+        versions: &versions,
+        stands: stands.as_ref(),
+        balance: balance.as_ref(),
+        ref_taken,
+    };
+    match (create::decide(&work.ask(app), &view), &stands) {
+        (Decision::None(verdict), _) => Ok(Round::Verdict(verdict)),
+        (Decision::Create(job, delta), _) => {
+            let submitted = app.store.submit_booked_job(&job, &delta, &asked).await?;
+            Ok(match submitted {
+                Submitted::Created => Round::Verdict(NoEffect::Done),
+                Submitted::ConditionFailed { .. } => Round::DecideAgain,
+                Submitted::Conflict => Round::Conflict,
+            })
+        }
+        (Decision::Record(Some(reference)), Some(job)) => match app.store.attach_ref(job, &reference).await? {
+            Attached::Ours => record(app, &asked).await,
+            Attached::Taken | Attached::Other => Ok(Round::DecideAgain), // what stands now is judged anew
+        },
+        (Decision::Record(_), _) => record(app, &asked).await,
+    }
+}
+
+async fn record(app: &App, asked: &BookingVersion) -> Result<Round, StoreError> {
+    let ours = app.store.put_booking_version(asked).await?;
+    Ok(if ours { Round::Verdict(NoEffect::Done) } else { Round::DecideAgain })
+}
+
+async fn leads_elsewhere(
+    app: &App, work: &Work, reference: &ProviderRef, asked: &BookingVersion,
+) -> Result<bool, StoreError> {
+    let found = app.store.get_ref(&work.key.event.provider, reference).await?;
+    Ok(found.is_some_and(|found| (&found.tenant, &found.job) != (&asked.tenant, &asked.job)))
+}
+
+/// The job as a caller would submit it: the same checks, the same pinned price and policies.
+fn submission(app: &App, work: &Work, asked: &BookingVersion) -> Result<Job, RequestError> {
+    let envelope: &Envelope = &work.receipt.envelope;
+    let text = |id: Option<String>| id.unwrap_or_default();
+    let hold = envelope.amount.and_then(|micros| domain::money::Micros::new(micros).ok());
+    let booking = asked.booking.as_str();
+    let labelled = (booking.len() <= MAX_METADATA_BYTES).then(|| ("booking".to_owned(), booking.to_owned()));
+    let request = SubmitJob {
+        provider: work.key.event.provider.to_string(),
+        provider_job_ref: envelope.provider_ref.clone().map(String::from),
+        model: text(envelope.model.clone().map(String::from)),
+        wallet: text(envelope.wallet.clone().map(String::from)),
+        hold: text(hold.map(|hold| hold.to_string())),
+        request_id: None,
+        metadata: BTreeMap::from_iter(labelled),
+    };
+    let tenant: TenantId = asked.tenant.clone();
+    request.job(tenant, asked.job.clone(), &app.profiles, &app.prices, app.clock.now_ms())
+}

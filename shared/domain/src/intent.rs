@@ -1,0 +1,195 @@
+//! Intents: what is to leave the system, frozen before it leaves, under a key that never changes.
+//!
+//! An external call stands between two commits: the intent with the exact bytes, then the call, then its
+//! result. Whoever repeats it, after a crash or an answer that was lost, sends the same bytes under the
+//! same key, so that the receiver can tell a repetition from something new.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::envelope::Envelope;
+use crate::event::By;
+use crate::ids::escape;
+use crate::money::Micros;
+use crate::operation::{OperationKey, hex_sha256};
+use crate::receipt::Receipt;
+use crate::time::rfc3339;
+
+/// Longest key that stands as it is; a longer one is named by its hash (a partition key has 2,048 bytes).
+const MAX_KEY_BYTES: usize = 1_800;
+/// Version of the forwarded form.
+const FORM: u32 = 1;
+
+/// Whether it left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IntentState {
+    /// It is written down; it may have left.
+    Prepared,
+    /// Its destination has taken it.
+    Sent,
+}
+
+/// What is to leave the system (`I·key`). Only its state changes, once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// The key that the destination sees.
+    #[serde(rename = "k")]
+    pub key: String,
+    /// Who asked.
+    #[serde(rename = "by")]
+    pub by: By,
+    /// Where to, as the profile names it.
+    #[serde(rename = "to")]
+    pub to: String,
+    /// The exact bytes.
+    #[serde(rename = "rq")]
+    pub request: String,
+    /// The destination's group, for queues that keep an order.
+    #[serde(rename = "gr")]
+    pub group: String,
+    /// Tells the same content from another one under the same key, whichever event brought it.
+    #[serde(rename = "hs")]
+    pub content_hash: String,
+    /// Whether it left.
+    #[serde(rename = "st")]
+    pub state: IntentState,
+    /// When it was written, Unix milliseconds.
+    #[serde(rename = "cr")]
+    pub created_ms: i64,
+    /// When the destination had taken it, Unix milliseconds.
+    #[serde(rename = "se", default, skip_serializing_if = "Option::is_none")]
+    pub sent_ms: Option<i64>,
+}
+
+impl Intent {
+    /// The forward of one item of an event.
+    pub fn forward(operation: &OperationKey, receipt: &Receipt, to: &str, group: String, now_ms: i64) -> Self {
+        let key = forward_key(operation, &receipt.envelope);
+        let content = content(receipt);
+        let content_hash = hex_sha256(&text(&content));
+        Self {
+            request: request(&key, operation, receipt, content),
+            key,
+            by: operation.by(),
+            to: to.to_owned(),
+            group,
+            content_hash,
+            state: IntentState::Prepared,
+            created_ms: now_ms,
+            sent_ms: None,
+        }
+    }
+
+    /// The id by which the destination recognises a repetition: hex SHA-256 of the key.
+    pub fn deduplication_id(&self) -> String {
+        hex_sha256(&self.key)
+    }
+}
+
+/// The key that an event is forwarded under: the action that the profile names (`@action|provider|type|...`),
+/// else the operation's own key. A provider's slug never begins with `@`, so the two never meet.
+pub fn forward_key(operation: &OperationKey, envelope: &Envelope) -> String {
+    if envelope.action.is_empty() {
+        return operation.to_string();
+    }
+    let provider = &operation.event.provider;
+    let parts: Vec<String> = envelope.action.iter().map(|part| escape(part)).collect();
+    let key = format!("@action|{provider}|{}", parts.join("|"));
+    if key.len() <= MAX_KEY_BYTES { key } else { format!("@action|{provider}|sha256:{}", hex_sha256(&key)) }
+}
+
+/// Members by name, so that their order never depends on a feature of the JSON library.
+type Members = BTreeMap<&'static str, Value>;
+
+fn text(members: &Members) -> String {
+    serde_json::to_string(members).unwrap_or_default() // JSON values under text names: cannot fail
+}
+
+/// What the event says, whichever delivery or event id brought it.
+fn content(receipt: &Receipt) -> Members {
+    let envelope = &receipt.envelope;
+    let amount = envelope.amount.and_then(|micros| Micros::new(micros).ok());
+    let members = [
+        ("type", json!(receipt.event_type)),
+        ("tenant", json!(envelope.tenant)),
+        ("job", json!(envelope.job)),
+        ("provider_job_ref", json!(envelope.provider_ref)),
+        ("model", json!(envelope.model)),
+        ("wallet", json!(envelope.wallet)),
+        ("booking", json!(envelope.booking)),
+        ("version", json!(envelope.version)),
+        ("outcome", json!(envelope.outcome)),
+        ("sequence", json!(envelope.sequence)),
+        ("reference", json!(envelope.reference)),
+        ("amount", json!(amount)),
+        ("currency", json!(envelope.currency)),
+        ("usage", json!(envelope.usage)),
+        ("data", if envelope.data.is_empty() { Value::Null } else { json!(envelope.data) }),
+    ];
+    members.into_iter().filter(|(_, value)| !value.is_null()).collect()
+}
+
+fn request(key: &str, operation: &OperationKey, receipt: &Receipt, content: Members) -> String {
+    let mut whole = content;
+    whole.insert("form", json!(FORM));
+    whole.insert("key", json!(key));
+    whole.insert("event", json!(operation.event));
+    whole.insert("item", json!(operation.item));
+    whole.insert("received_at", json!(rfc3339(receipt.arrival_ms)));
+    if let Some(sent_ms) = receipt.first_sent_ms {
+        whole.insert("first_sent_at", json!(rfc3339(sent_ms)));
+    }
+    ascii(&text(&whole))
+}
+
+/// The same JSON in ASCII: SQS refuses some characters that JSON allows.
+fn ascii(json: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c.is_ascii() && c != '\u{7f}' {
+            out.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(out, "\\u{unit:04x}"); // writing to a String cannot fail
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+    use super::*;
+    use crate::ids::ItemId;
+    use crate::operation::OperationName;
+
+    fn operation(event: &str) -> OperationKey {
+        OperationKey { event: event.parse().unwrap(), item: ItemId::only(), name: OperationName::Forward }
+    }
+
+    fn action(parts: &[&str]) -> Envelope {
+        Envelope { action: parts.iter().map(|&p| p.to_owned()).collect(), ..Envelope::default() }
+    }
+
+    #[test]
+    fn a_key_is_the_operations_or_the_actions_and_the_two_never_meet() {
+        assert_eq!(forward_key(&operation("github/d-1"), &Envelope::default()), "github|d-1|-|outbound|forward");
+        let key = |parts: &[&str]| forward_key(&operation("stripe/evt_1"), &action(parts));
+        assert_eq!(key(&["invoice.paid", "in_1"]), "@action|stripe|invoice.paid|in_1");
+        assert_ne!(key(&["a|b", "c"]), key(&["a", "b|c"]));
+        let long = "|".repeat(200);
+        assert_eq!(key(&["t", &long, &long, &long]).len(), "@action|stripe|sha256:".len() + 64);
+    }
+
+    #[test]
+    fn what_leaves_is_ascii_and_still_the_same_json() {
+        let text = ascii(&json!({"a": "é\u{fffe}😀\u{7f}\n"}).to_string());
+        assert_eq!(text, r#"{"a":"\u00e9\ufffe\ud83d\ude00\u007f\n"}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!({"a": "é\u{fffe}😀\u{7f}\n"}));
+    }
+}
