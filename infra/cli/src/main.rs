@@ -6,11 +6,13 @@ mod action;
 mod api;
 mod args;
 mod audit;
+mod check;
 mod dev;
 mod drill;
 mod error;
 mod explain;
 mod export;
+mod files;
 mod import;
 mod job;
 mod output;
@@ -22,6 +24,7 @@ mod statement;
 mod verify;
 mod volley;
 mod wallet;
+mod worksheet;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -47,6 +50,8 @@ fn run(verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Drill(args) => drill::run(&args),
         Verb::Send(args) => send::run(args),
         Verb::Verify(args) => verify::run(args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Worksheet(args) => worksheet::run(&args),
         Verb::Explain(args) => explain::run(args),
         Verb::Wallet(WalletVerb::Create(args)) => wallet::create(args),
         Verb::Wallet(WalletVerb::Fund(args)) => wallet::fund(args),

@@ -14,7 +14,7 @@ use crate::json::{self, JsonError, Value};
 use crate::money::{Currency, Micros, MoneyError};
 use crate::operation::OperationName;
 use crate::price::{Usage, usage_from_json};
-use crate::profile::{EventRule, Fields, IdSource, OnlyIf, Profile, Source, TimeUnit};
+use crate::profile::{BodyForm, EventRule, Fields, IdSource, OnlyIf, Profile, Source, TimeUnit};
 use crate::receipt::{EmptyPlan, Planned};
 
 /// The business fields of an event: what operations need, and nothing else of the payload.
@@ -116,7 +116,11 @@ pub fn read(profile: &Profile, headers: &Headers, body: &[u8], verified: &Verifi
         first_sent_ms: None,
         attempt: None,
     };
-    match json::parse(body) {
+    let parsed = match profile.body {
+        BodyForm::Json => json::parse(body),
+        BodyForm::Form => json::parse_form(body),
+    };
+    match parsed {
         Ok(value) => {
             if let Err(Refusal(reason, note)) = fill(&mut intake, profile, headers, &value, verified) {
                 intake.empty = Some(reason);

@@ -5,6 +5,7 @@
 //! and write what it answers. So every rule of money and order can be tested without a database.
 
 pub mod audit;
+pub mod config;
 pub mod decide;
 pub mod envelope;
 pub mod event;
@@ -19,6 +20,7 @@ pub mod money;
 pub mod operation;
 pub mod planted;
 pub mod price;
+mod price_book;
 pub mod profile;
 pub mod receipt;
 pub mod status;

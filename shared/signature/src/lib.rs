@@ -51,11 +51,12 @@ pub mod slips;
 mod template;
 mod verifier;
 
-pub use challenge::{braintree_challenge, zoom_encrypted_token};
+pub use challenge::{ChallengeReply, braintree_challenge, zoom_encrypted_token};
 pub use headers::Headers;
 pub use primitive::{PrimitiveError, digest};
 pub use recipe::{Recipe, RecipeError};
 pub use rejection::{Rejection, SignError, Verified};
 pub use request::Request;
+pub use schemes::form::form_fields;
 pub use secret::{ConfigError, Secret};
 pub use verifier::Verifier;
