@@ -17,5 +17,6 @@ mod privacy;
 mod profiles;
 mod receiver;
 mod recovery;
+mod schema;
 mod sender;
 mod template;

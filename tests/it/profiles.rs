@@ -14,7 +14,7 @@ use signature::{Headers, Recipe, Request, Secret, Verifier};
 use crate::sender::{binary, deliver, explain, said};
 
 /// Every file of infra/profiles.
-const FILES: [(&str, &str); 18] = [
+pub(crate) const FILES: [(&str, &str); 18] = [
     ("adyen", include_str!("../../infra/profiles/adyen.toml")),
     ("braintree", include_str!("../../infra/profiles/braintree.toml")),
     ("custom", include_str!("../../infra/profiles/custom.toml")),

@@ -43,8 +43,9 @@ pub enum Verb {
     ///
     /// Without options the request is read from stdin as one JSON object: scheme, secret, headers, body (or body_b64),
     /// and where the scheme needs them method, url, now and tolerance_s. The answer is always JSON,
-    /// {"result":"valid"|"invalid","reason":...}; on a terminal a line of help follows on stderr. Exit codes: 0 valid,
-    /// 1 invalid, 2 misuse.
+    /// {"result":"valid"|"invalid","reason":...}, with a "slip" where a known one explains the refusal (a trailing
+    /// newline, CRLF, JSON written anew, a secret decoded or not, hexadecimal for base64, the SHA-1 header); on a terminal
+    /// a line of help follows on stderr. Exit codes: 0 valid, 1 invalid, 2 misuse.
     Verify(VerifyArgs),
     /// Check providers.toml and prices.toml offline and name every mistake
     ///
@@ -217,7 +218,7 @@ pub struct SendArgs {
 /// `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The signature scheme, such as standard-webhooks, stripe or github
+    /// The signature scheme, such as standard-webhooks, stripe or github, or the name of a profile
     #[arg(long, requires_all = ["secret", "body"])]
     pub scheme: Option<String>,
     /// The secret as the provider shows it
@@ -238,6 +239,9 @@ pub struct VerifyArgs {
     /// Judge as if it were this time, in Unix seconds; without it the time of this machine
     #[arg(long, value_name = "UNIX", value_parser = unix_seconds(), requires = "scheme")]
     pub now: Option<i64>,
+    /// Which profiles.
+    #[command(flatten)]
+    pub profiles: ProvidersFile,
     /// Accepted for uniformity: the answer is always JSON
     #[arg(long)]
     pub json: bool,
