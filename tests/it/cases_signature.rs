@@ -166,7 +166,7 @@ async fn sig_04_header_names_count_in_any_case() {
 #[tokio::test(start_paused = true)]
 async fn sig_05_every_offered_signature_is_tried_against_every_secret() {
     let more = format!("event_id = \"signed-id\"\n{LIKE_ACME}");
-    let rolling = profile_of("beta", "standard-webhooks", r#"["*"]"#, r#"["BETA_SECRET", "BETA-OLD_SECRET"]"#, &more);
+    let rolling = profile_of("beta", "standard-webhooks", r#"["*"]"#, r#"["BETA_SECRET", "BETA_OLD_SECRET"]"#, &more);
     let config = config(&[rolling], &[("beta", WHSEC), ("beta-old", ACME_SECRET)]);
     let world = World::new(config).await.unwrap();
     let bad = format!("v1,{}", STANDARD.encode([0; 32]));
@@ -329,14 +329,14 @@ async fn sig_15_without_a_configured_base_url_it_is_500() {
 #[tokio::test(start_paused = true)]
 async fn sig_17_a_late_retry_by_the_old_secret_is_taken_and_the_receipt_names_the_key() {
     let more = format!("event_id = \"signed-id\"\n{LIKE_ACME}");
-    let rolled = profile_of("beta", "standard-webhooks", r#"["*"]"#, r#"["BETA_SECRET", "BETA-OLD_SECRET"]"#, &more);
+    let rolled = profile_of("beta", "standard-webhooks", r#"["*"]"#, r#"["BETA_SECRET", "BETA_OLD_SECRET"]"#, &more);
     let world = World::new(config(&[rolled], &[("beta", WHSEC), ("beta-old", ACME_SECRET)])).await.unwrap();
     world.clock.advance(8 * 3_600_000);
     let old = Sender::new("beta", "standard-webhooks", ACME_SECRET);
     assert_eq!(old.send(&world, "late", completed("j1")).await, said(202, "accepted"));
     let new = Sender::new("beta", "standard-webhooks", WHSEC);
     assert_eq!(new.send(&world, "fresh", completed("j2")).await, said(202, "accepted"));
-    assert_eq!(explain(&world, "beta", "late").await.1["key_id"], "BETA-OLD_SECRET");
+    assert_eq!(explain(&world, "beta", "late").await.1["key_id"], "BETA_OLD_SECRET");
     assert_eq!(explain(&world, "beta", "fresh").await.1["key_id"], "BETA_SECRET");
     assert_eq!(new.send(&world, "late", completed("j1")).await, said(200, "duplicate"), "one event, whichever key");
 }

@@ -44,7 +44,7 @@ pub(crate) fn profile_of(slug: &str, scheme: &str, tenants: &str, secrets: &str,
 }
 
 fn secret_name(slug: &str) -> String {
-    format!("{}_SECRET", slug.to_uppercase())
+    format!("{}_SECRET", slug.to_uppercase().replace('-', "_"))
 }
 
 /// A world that knows these profiles beside the shipped ones, with these secrets by slug.

@@ -6,6 +6,9 @@ use domain::receipt::Receipt;
 use runtime::gateway::GatewayResponse;
 use runtime::problem::Problem;
 use serde::Serialize;
+use signature::ChallengeReply;
+
+use crate::keyring::Unusable;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -22,7 +25,7 @@ pub(crate) fn status(code: u16, status: &str, receipt: &Receipt) -> GatewayRespo
 /// A new event: accepted, ignored or quarantined.
 pub(crate) fn received(profile: &Profile, receipt: &Receipt, planned: usize, sent: usize) -> GatewayResponse {
     let (code, name) = match receipt.empty.map(|reason| reason.answer()) {
-        None => (202, "accepted"),
+        None => (profile.accept_status, "accepted"),
         Some("ignored") => (200, "ignored"),
         Some(_) => (profile.quarantine_status, "quarantined"),
     };
@@ -49,9 +52,20 @@ pub(crate) fn not_configured(profile: &Profile) -> Problem {
     )
 }
 
+/// The endpoint has no keys now: 500 where somebody must repair it, 503 where they cannot be reached.
+pub(crate) fn unusable(profile: &Profile, unusable: Unusable) -> Problem {
+    match unusable {
+        Unusable::NotConfigured => not_configured(profile),
+        Unusable::Unavailable => {
+            tracing::error!(provider = %profile.slug, outcome = "keys-unavailable", "delivery");
+            Problem::unavailable()
+        }
+    }
+}
+
 /// The reply that a provider's endpoint check asks for.
-pub(crate) fn challenge(reply: String) -> GatewayResponse {
-    let mut response = GatewayResponse::json(200, &());
-    response.body = reply;
+pub(crate) fn challenge(reply: ChallengeReply) -> GatewayResponse {
+    let mut response = GatewayResponse::json(reply.status, &());
+    response.body = reply.body;
     response
 }

@@ -4,11 +4,14 @@
 //! A 2xx is given only after the receipt is durable. Nothing is spawned past the response.
 
 mod answer;
+mod aws_keys;
 mod duplicate;
+pub mod fetch;
+mod keyring;
 mod rejections;
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use domain::envelope::{Intake, Lookup, read};
 use domain::job::JobRef;
@@ -21,17 +24,20 @@ use runtime::App;
 use runtime::dispatch::message;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::problem::Problem;
-use signature::{Headers, Request, Secret, Verified, Verifier};
+use signature::{Headers, Rejection, Request, Verified, Verifier};
 use store::{ReceiptPut, StoreError};
 
 use crate::rejections::Rejections;
+pub use aws_keys::AwsKeys;
+use fetch::KeyFetch;
+use keyring::Keyring;
+pub use keyring::{DEFAULT_LIFE_MS, MAX_STALE_MS, REFRESH_MS};
 
 /// The receiver with its keys parsed once.
 #[derive(Debug)]
 pub struct Receiver {
     app: App,
-    /// By slug; an error is a configuration mistake, answered 500 until it is repaired.
-    verifiers: BTreeMap<String, Result<Verifier, String>>,
+    keys: Keyring,
     judge_at_ms: Option<i64>,
     base_url: Option<String>,
     rejections: Rejections,
@@ -41,22 +47,21 @@ impl Receiver {
     /// Parses every profile's secrets, read by name through `secret`. A mistake is logged here, and
     /// requests for that endpoint get 500 so that the provider tries again (never 401).
     pub fn new(app: App, secret: impl Fn(&str) -> Option<String>) -> Self {
-        let mut verifiers = BTreeMap::new();
-        for profile in app.profiles.iter() {
-            let named = profile.secret_names.iter();
-            let live: Vec<Secret> =
-                named.filter_map(|name| secret(name).map(|value| Secret::new(name, value))).collect();
-            let verifier = if live.is_empty() {
-                Err(format!("set one of the environment variables {:?}", profile.secret_names))
-            } else {
-                Verifier::new(profile.recipe.clone(), live).map_err(|error| error.to_string())
-            };
-            if let Err(problem) = &verifier {
-                tracing::error!(provider = %profile.slug, %problem, "endpoint is not configured");
-            }
-            verifiers.insert(profile.slug.to_string(), verifier);
-        }
-        Self { app, verifiers, judge_at_ms: None, base_url: None, rejections: Rejections::default() }
+        let keys = Keyring::new(&app.profiles, secret);
+        Self { app, keys, judge_at_ms: None, base_url: None, rejections: Rejections::default() }
+    }
+
+    /// Fetches keys that are not in the environment, and uses them for so long before it fetches them again.
+    #[must_use]
+    pub fn fetching(mut self, fetch: Arc<dyn KeyFetch>, life_ms: i64) -> Self {
+        self.keys.set_fetch(fetch);
+        self.keys.set_life_ms(life_ms);
+        self
+    }
+
+    /// Fetches keys before the first delivery, so that a mistake is told at start.
+    pub async fn warm(&self) {
+        self.keys.warm(self.app.clock.now_ms()).await;
     }
 
     /// Judges signatures by a fixed clock, for published deliveries.
@@ -86,7 +91,7 @@ impl Receiver {
     }
 
     async fn receive(&self, event: &GatewayEvent) -> Result<GatewayResponse, Problem> {
-        let (profile, verifier) = self.endpoint(event)?;
+        let profile = self.endpoint(event)?;
         let body = match event.body_bytes() {
             Ok(body) => body,
             Err(error) => {
@@ -106,9 +111,8 @@ impl Receiver {
         let request =
             Request { method: &event.request_context.http.method, url: url.as_deref(), headers: &headers, body: &body };
         let now_ms = self.judge_at_ms.unwrap_or(arrival_ms);
-        let verified = match verifier.verify(&request, now_ms) {
+        let (verifier, verified) = match self.verify(profile, &request, now_ms).await? {
             Ok(verified) => verified,
-            Err(rejection) if rejection.is_configuration() => return Err(answer::not_configured(profile)),
             Err(rejection) => {
                 self.refused(profile, event, (401, rejection.as_str()), body.len()).await;
                 return Err(answer::rejected());
@@ -142,8 +146,32 @@ impl Receiver {
         }
     }
 
-    /// The profile and its verifier, by the last part of the path.
-    fn endpoint(&self, event: &GatewayEvent) -> Result<(&Profile, &Verifier), Problem> {
+    /// Verifies with the keys as they are known, and once more where newer ones turn up.
+    async fn verify(
+        &self, profile: &Profile, request: &Request<'_>, now_ms: i64,
+    ) -> Result<Result<(Arc<Verifier>, Verified), Rejection>, Problem> {
+        let (slug, clock_ms) = (profile.slug.as_str(), self.app.clock.now_ms());
+        let unusable = |unusable| answer::unusable(profile, unusable);
+        let verifier = self.keys.verifier(slug, clock_ms).await.map_err(unusable)?;
+        let rejection = match verifier.verify(request, now_ms) {
+            Ok(verified) => return Ok(Ok((verifier, verified))),
+            Err(rejection) => rejection,
+        };
+        // Only these three can be a matter of the keys.
+        if matches!(rejection, Rejection::WrongSecretOrBody | Rejection::UnknownKey | Rejection::BadSecret)
+            && let Some(newer) = self.keys.newer(slug, &verifier, clock_ms).await.map_err(unusable)?
+            && let Ok(verified) = newer.verify(request, now_ms)
+        {
+            return Ok(Ok((newer, verified)));
+        }
+        if rejection.is_configuration() {
+            return Err(answer::not_configured(profile));
+        }
+        Ok(Err(rejection))
+    }
+
+    /// The profile, by the last part of the path.
+    fn endpoint(&self, event: &GatewayEvent) -> Result<&Profile, Problem> {
         let parts = event.path_parts().unwrap_or_default();
         let slug = match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["webhooks", slug] => slug.to_owned(),
@@ -155,10 +183,7 @@ impl Receiver {
             let detail = "webhooks are sent by POST";
             return Err(Problem::new(405, "method-not-allowed", "Use POST", detail));
         }
-        match self.verifiers.get(&slug) {
-            Some(Ok(verifier)) => Ok((profile, verifier)),
-            _ => Err(answer::not_configured(profile)),
-        }
+        Ok(profile)
     }
 
     /// Reads the event and completes it from the job that it names, if that is known already.

@@ -48,9 +48,20 @@ pub enum Verb {
     ///
     /// Without options the request is read from stdin as one JSON object: scheme, secret, headers, body (or body_b64),
     /// and where the scheme needs them method, url, now and tolerance_s. The answer is always JSON,
-    /// {"result":"valid"|"invalid","reason":...}; on a terminal a line of help follows on stderr. Exit codes: 0 valid,
-    /// 1 invalid, 2 misuse.
+    /// {"result":"valid"|"invalid","reason":...}, with a "slip" where a known one explains the refusal (a trailing
+    /// newline, CRLF, JSON written anew, a secret decoded or not, hexadecimal for base64, the SHA-1 header); on a terminal
+    /// a line of help follows on stderr. Exit codes: 0 valid, 1 invalid, 2 misuse.
     Verify(VerifyArgs),
+    /// Check providers.toml and prices.toml offline and name every mistake
+    ///
+    /// Each finding has file, line, column, field, cause and remedy. Without a FILE the files of infra/ below the present
+    /// directory are checked, else those that this program was built with. A file is a price book if it has `price`
+    /// tables, else it holds profiles. Beyond what the functions refuse at start, unfilled handoff fields (owner,
+    /// retry_window_hours, retention_days, tenants), completions that nothing settles and unsigned ids that are said to
+    /// be signed are refused. Then the settings in effect are printed. Exit codes: 0 nothing found, 1 something, 2 misuse.
+    Check(CheckArgs),
+    /// Print the handoff worksheet of one provider in Markdown, from its profile
+    Worksheet(WorksheetArgs),
     /// Show everything known of one event, a job's or a payment's events, and what happens next
     Explain(ExplainArgs),
     /// Show what is stuck, how old it is, whose money hangs on it, and whose turn it is
@@ -111,9 +122,62 @@ pub struct Format {
     pub json: bool,
 }
 
+/// Which profiles.
+#[derive(Debug, Args)]
+pub struct ProvidersFile {
+    /// A file of profiles in place of the built-in infra/providers.toml
+    #[arg(long, env = "HOOKLEDGER_PROVIDERS", value_name = "FILE")]
+    pub providers: Option<PathBuf>,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Files of profiles or prices
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print the JSON Schema of a file's form instead
+    #[arg(long, value_name = "FORM", conflicts_with = "files")]
+    pub schema: Option<FileForm>,
+    /// For people or for machines.
+    #[command(flatten)]
+    pub format: Format,
+}
+
+/// The two forms of file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FileForm {
+    /// providers.toml
+    Providers,
+    /// prices.toml
+    Prices,
+}
+
+/// `worksheet`.
+#[derive(Debug, Args)]
+pub struct WorksheetArgs {
+    /// The provider's name in the file, such as acme
+    pub provider: String,
+    /// Which profiles.
+    #[command(flatten)]
+    pub profiles: ProvidersFile,
+    /// Print a JSON object with the Markdown in it
+    #[command(flatten)]
+    pub format: Format,
+}
+
 /// `dev`.
 #[derive(Debug, Args)]
 pub struct DevArgs {
+    /// Which profiles.
+    #[command(flatten)]
+    pub profiles: ProvidersFile,
+    /// A price book in place of the built-in infra/prices.toml
+    #[arg(long, env = "HOOKLEDGER_PRICES", value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+    /// The public base URL that providers sign (Twilio, Square), without a path; without it this server's own
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<String>,
     /// The port on 127.0.0.1; 0 takes a free one
     #[arg(long, default_value_t = 9000)]
     pub port: u16,
@@ -161,6 +225,12 @@ pub struct SendArgs {
     /// Sign as if it were this time, in Unix seconds
     #[arg(long, value_name = "UNIX", value_parser = unix_seconds())]
     pub at: Option<i64>,
+    /// Print the signed headers as a JSON object, and send nothing
+    #[arg(long)]
+    pub print: bool,
+    /// Which profiles.
+    #[command(flatten)]
+    pub profiles: ProvidersFile,
     /// Which server.
     #[command(flatten)]
     pub server: Server,
@@ -172,7 +242,7 @@ pub struct SendArgs {
 /// `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArgs {
-    /// The signature scheme, such as standard-webhooks, stripe or github
+    /// The signature scheme, such as standard-webhooks, stripe or github, or the name of a profile
     #[arg(long, requires_all = ["secret", "body"])]
     pub scheme: Option<String>,
     /// The secret as the provider shows it
@@ -193,6 +263,9 @@ pub struct VerifyArgs {
     /// Judge as if it were this time, in Unix seconds; without it the time of this machine
     #[arg(long, value_name = "UNIX", value_parser = unix_seconds(), requires = "scheme")]
     pub now: Option<i64>,
+    /// Which profiles.
+    #[command(flatten)]
+    pub profiles: ProvidersFile,
     /// Accepted for uniformity: the answer is always JSON
     #[arg(long)]
     pub json: bool,

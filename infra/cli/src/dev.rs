@@ -6,13 +6,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use domain::limits::RetryPolicy;
-use domain::price::PriceBook;
 use domain::profile::{Profile, Profiles};
 use local::gateway::{Gateway, GatewayConfig};
 use local::provider::ProviderSimulator;
-use local::stack::{SecretOf, Stack, StackConfig, gateway_timeout};
+use local::stack::{SecretOf, Stack, StackConfig, gateway_timeout, network_keys};
 use local::{Clock, EmbeddedAws, SystemClock, forwarded};
-use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
 use runtime::random::SharedRandom;
 use runtime::telemetry;
 use signature::{Secret, Verifier};
@@ -20,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::args::DevArgs;
 use crate::error::CliError;
+use crate::files;
 use crate::secrets::DEV_ACME_SECRET;
 
 /// The environment variable that the sample profile reads.
@@ -36,16 +35,17 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
     log_to_stderr();
     telemetry::quiet_panics();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let profiles = Arc::new(Profiles::parse(PROVIDERS_TOML).map_err(|e| CliError::Failed(e.to_string()))?);
+    let profiles = Arc::new(files::profiles(args.profiles.providers.as_deref())?);
     let config = StackConfig {
         clock: clock.clone(),
         random: Arc::new(SharedRandom::from_system()),
         secret: Arc::new(secret),
+        keys: network_keys(&profiles, secret).await,
         judge_at_ms: args.at.map(|seconds| seconds.saturating_mul(1000)),
-        base_url: Some(format!("http://127.0.0.1:{}", args.port)),
+        base_url: Some(args.public_url.clone().unwrap_or_else(|| format!("http://127.0.0.1:{}", args.port))),
         address: address(args.endpoint.is_none(), profiles.clone()),
         profiles,
-        prices: Arc::new(PriceBook::parse(PRICES_TOML).map_err(|e| CliError::Failed(e.to_string()))?),
+        prices: Arc::new(files::prices(args.prices.as_deref())?),
         policy: RetryPolicy::default(),
         hooks: Arc::new(|_| Vec::new()),
     };
@@ -68,7 +68,7 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
 /// The provider simulator: a subscription for each profile whose secret is set and whose scheme can sign.
 fn provider(args: &DevArgs, profiles: &Profiles) -> Result<ProviderSimulator, CliError> {
     let signer = |profile: &Profile| {
-        let named = profile.secret_names.iter();
+        let named = profile.secret_names().into_iter();
         let live = named.filter_map(|name| secret(name).map(|value| Secret::new(name, value))).collect();
         let verifier = Verifier::new(profile.recipe.clone(), live).ok()?;
         Some((profile.slug.to_string(), verifier))

@@ -6,11 +6,13 @@ mod action;
 mod api;
 mod args;
 mod audit;
+mod check;
 mod dev;
 mod drill;
 mod error;
 mod explain;
 mod export;
+mod files;
 mod import;
 mod job;
 mod output;
@@ -27,6 +29,7 @@ mod status;
 mod verify;
 mod volley;
 mod wallet;
+mod worksheet;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -59,6 +62,8 @@ fn run(verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Pause(args) => pause::run(&args, true),
         Verb::Resume(args) => pause::run(&args, false),
         Verb::Rejected(args) => rejected::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Worksheet(args) => worksheet::run(&args),
         Verb::Wallet(WalletVerb::Create(args)) => wallet::create(args),
         Verb::Wallet(WalletVerb::Fund(args)) => wallet::fund(args),
         Verb::Wallet(WalletVerb::Show(args)) => wallet::show(args),

@@ -10,9 +10,9 @@ pub const DEV_PROVIDER: &str = "acme";
 
 /// The name and value of the first of a profile's environment variables that is set; for `acme` the development default.
 pub fn configured(
-    provider: &str, names: &[String], variable: impl Fn(&str) -> Option<String>,
+    provider: &str, names: &[&str], variable: impl Fn(&str) -> Option<String>,
 ) -> Option<(String, String)> {
-    let set = names.iter().find_map(|name| variable(name).map(|value| (name.clone(), value)));
+    let set = names.iter().find_map(|name| variable(name).map(|value| ((*name).to_owned(), value)));
     let default = (provider == DEV_PROVIDER).then(|| ("development default".to_owned(), DEV_ACME_SECRET.to_owned()));
     set.or(default)
 }
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_set_variable_wins_and_only_acme_has_a_default() {
-        let names = ["A".to_owned(), "B".to_owned()];
+        let names = ["A", "B"];
         let only_b = |name: &str| (name == "B").then(|| "value".to_owned());
         assert_eq!(configured("acme", &names, only_b), Some(("B".to_owned(), "value".to_owned())));
         assert_eq!(configured("acme", &names, |_| None).unwrap().1, DEV_ACME_SECRET);

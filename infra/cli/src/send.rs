@@ -9,19 +9,19 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use domain::profile::{IdSource, Profile, Profiles, Source};
-use runtime::lambda::PROVIDERS_TOML;
 use signature::{Headers, Request, Secret, SignError, Verifier};
 
 use crate::api::Api;
 use crate::args::SendArgs;
 use crate::error::CliError;
+use crate::files;
 use crate::output;
 use crate::secrets::configured;
 use crate::volley::fire;
 
 /// Signs and sends.
 pub fn run(args: SendArgs) -> Result<ExitCode, CliError> {
-    let profiles = Profiles::parse(PROVIDERS_TOML).map_err(|error| CliError::Failed(error.to_string()))?;
+    let profiles = files::profiles(args.profiles.providers.as_deref())?;
     let profile = profiles.get(&args.provider).ok_or_else(|| unknown(&args.provider, &profiles))?;
     let api = Api::new(&args.server.url)?;
     let delivery = Delivery {
@@ -33,13 +33,22 @@ pub fn run(args: SendArgs) -> Result<ExitCode, CliError> {
         profile,
     };
     let at_ms = args.at.map(|at_s| at_s * 1000); // bounded by the parser
+    if args.print {
+        let headers: serde_json::Map<_, _> = delivery
+            .headers(1, at_ms.unwrap_or_else(now_ms))?
+            .into_iter()
+            .map(|(name, value)| (name, value.into()))
+            .collect();
+        output::print(&serde_json::Value::Object(headers).to_string())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let tally = fire(args.times, args.concurrency, |attempt| {
         let headers = delivery.headers(attempt, at_ms.unwrap_or_else(now_ms))?;
         api.deliver(&delivery.url, &headers, &delivery.body)
     })?;
     output::print(&if args.format.json { tally.json().to_string() } else { tally.table() })?;
     if tally.refused_signatures() && !args.format.json {
-        let names = profile.secret_names.join(" or ");
+        let names = profile.secret_names().join(" or ");
         let _ = writeln!(
             io::stderr(),
             "401: the server's {names} must hold the secret that this was signed with, and its clock the time."
@@ -72,9 +81,9 @@ pub fn read(file: &Path) -> Result<Vec<u8>, CliError> {
 fn verifier(profile: &Profile, given: Option<String>) -> Result<Verifier, CliError> {
     let given = given.map(|value| ("--secret".to_owned(), value));
     let secret =
-        given.or_else(|| configured(profile.slug.as_str(), &profile.secret_names, |name| std::env::var(name).ok()));
+        given.or_else(|| configured(profile.slug.as_str(), &profile.secret_names(), |name| std::env::var(name).ok()));
     let (name, value) = secret.ok_or_else(|| {
-        let names = profile.secret_names.join(" or ");
+        let names = profile.secret_names().join(" or ");
         CliError::Misuse(format!("no secret to sign with: set {names}, or give --secret"))
     })?;
     let secret = Secret::new(name, value);

@@ -7,7 +7,7 @@ use crate::secrets::DEV_ACME_SECRET;
 const NOW_MS: i64 = 1_764_417_600_000;
 
 fn profiles() -> Profiles {
-    Profiles::parse(PROVIDERS_TOML).unwrap()
+    files::profiles(None).unwrap()
 }
 
 fn delivery<'a>(profile: &'a Profile, secret: &str, event_type: Option<&str>) -> Delivery<'a> {

@@ -4,6 +4,7 @@
 //! explains the refusal where one does. Neither shows a secret or, for a request, a computed signature.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,13 +12,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use signature::slips::diagnose;
+use signature::slips::{Slip, diagnose};
 use signature::{Headers, PrimitiveError, Recipe, Request, Secret, Verifier, digest};
 
 use crate::args::VerifyArgs;
 use crate::error::CliError;
-use crate::output;
 use crate::send::read;
+use crate::{files, output};
 
 /// One request to judge: a row of `tests/fixtures/signatures.json`. Members that are not named here are ignored.
 #[derive(Deserialize)]
@@ -41,6 +42,9 @@ struct Row {
     expected_digest: Option<String>,
     #[serde(default)]
     aux: Aux,
+    /// The file of profiles that `scheme` may name one of.
+    #[serde(skip)]
+    providers: Option<PathBuf>,
 }
 
 #[derive(Deserialize, Default)]
@@ -61,6 +65,8 @@ fn post() -> String {
 struct Verdict {
     /// `None` when valid.
     reason: Option<&'static str>,
+    /// The slip that explains it.
+    slip: Option<&'static str>,
     /// For people.
     help: Option<String>,
     /// Computed and expected, for a bare digest.
@@ -69,16 +75,19 @@ struct Verdict {
 
 impl Verdict {
     fn valid() -> Self {
-        Self { reason: None, help: None, digest: None }
+        Self { reason: None, slip: None, help: None, digest: None }
     }
 
     fn invalid(reason: &'static str, help: String) -> Self {
-        Self { reason: Some(reason), help: Some(help), digest: None }
+        Self { reason: Some(reason), slip: None, help: Some(help), digest: None }
     }
 
     fn json(&self) -> Value {
         let result = if self.reason.is_none() { "valid" } else { "invalid" };
         let mut shown = json!({"result": result, "reason": self.reason});
+        if let Some(slip) = self.slip {
+            shown["slip"] = json!(slip);
+        }
         if let Some((computed, expected)) = &self.digest {
             shown["computed"] = json!(computed);
             shown["expected"] = json!(expected);
@@ -89,7 +98,8 @@ impl Verdict {
 
 /// Judges one request from the command line or stdin.
 pub fn run(args: VerifyArgs) -> Result<ExitCode, CliError> {
-    let row = if args.scheme.is_some() { from_args(args)? } else { from_stdin()? };
+    let providers = args.profiles.providers.clone();
+    let row = if args.scheme.is_some() { from_args(args)? } else { Row { providers, ..from_stdin()? } };
     let since = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default();
     let verdict = judge(&row, i64::try_from(since).unwrap_or(i64::MAX))?;
     output::print(&verdict.json().to_string())?;
@@ -126,6 +136,7 @@ fn from_args(args: VerifyArgs) -> Result<Row, CliError> {
         tolerance_s: None,
         expected_digest: None,
         aux: Aux::default(),
+        providers: args.profiles.providers,
     })
 }
 
@@ -175,10 +186,7 @@ fn body(row: &Row) -> Result<Vec<u8>, CliError> {
 }
 
 fn judge_request(row: &Row, secret: Secret, body: &[u8], now_ms: i64) -> Result<Verdict, CliError> {
-    let recipe = Recipe::named(&row.scheme).ok_or_else(|| {
-        let known: Vec<_> = Recipe::names().collect();
-        CliError::Misuse(format!("scheme {:?} is not known; known are {}", row.scheme, known.join(", ")))
-    })?;
+    let recipe = recipe(&row.scheme, row.providers.as_deref())?;
     let headers = headers(&row.headers)?;
     let mut verifier = match Verifier::new(recipe, vec![secret.clone()]) {
         Ok(verifier) => verifier,
@@ -191,7 +199,24 @@ fn judge_request(row: &Row, secret: Secret, body: &[u8], now_ms: i64) -> Result<
     let Err(rejection) = verifier.verify(&request, now_ms) else { return Ok(Verdict::valid()) };
     let slip = diagnose(verifier.recipe(), &[secret], &request, now_ms);
     let help = slip.map_or_else(|| rejection.to_string(), |slip| format!("{rejection}\n{}: {slip}", slip.as_str()));
-    Ok(Verdict::invalid(rejection.as_str(), help))
+    Ok(Verdict { slip: slip.map(Slip::as_str), ..Verdict::invalid(rejection.as_str(), help) })
+}
+
+/// The recipe of a scheme known by name, or of a profile: a recipe of one's own has no other name.
+fn recipe(name: &str, providers: Option<&Path>) -> Result<Recipe, CliError> {
+    if let Some(recipe) = Recipe::named(name) {
+        return Ok(recipe);
+    }
+    let profiles = files::profiles(providers)?;
+    profiles.get(name).map(|profile| profile.recipe.clone()).ok_or_else(|| {
+        let known: Vec<_> = Recipe::names().collect();
+        let own: Vec<_> = profiles.iter().map(|profile| profile.slug.as_str()).collect();
+        CliError::Misuse(format!(
+            "scheme {name:?} is not known; known are {}, and the profiles {} (another file: --providers)",
+            known.join(", "),
+            own.join(", ")
+        ))
+    })
 }
 
 /// A value is a text, or a list of texts for a header that came several times.
@@ -214,7 +239,7 @@ fn judge_digest(row: &Row, secret: &Secret, body: &[u8]) -> Result<Verdict, CliE
         Ok(computed) => {
             let reason = (computed != expected).then_some("wrong-secret-or-body");
             let help = reason.map(|_| "the digest of these bytes with this secret is another".to_owned());
-            Ok(Verdict { reason, help, digest: Some((computed, expected)) })
+            Ok(Verdict { reason, slip: None, help, digest: Some((computed, expected)) })
         }
         Err(PrimitiveError::Secret(error)) => Ok(Verdict::invalid(error.as_str(), error.to_string())),
         Err(error) => Err(CliError::Misuse(error.to_string())),

@@ -58,7 +58,18 @@ fn a_row_without_a_time_is_judged_at_the_callers() {
 fn a_slip_is_named_for_people() {
     let verdict = judge(&parse(&row("stripe-crlf-1").to_string()).unwrap(), SOME_TIME_S).unwrap();
     assert_eq!(verdict.reason, Some("wrong-secret-or-body"));
+    assert_eq!(verdict.json()["slip"], "body-lf-to-crlf");
     assert!(verdict.help.unwrap().contains("body-lf-to-crlf"));
+}
+
+/// A recipe of one's own has no name but its profile's. The signature: `printf '1700000000.{}' | openssl dgst -sha256 -hmac k`.
+#[test]
+fn a_profile_may_stand_for_the_scheme() {
+    let text = r#"{"scheme":"custom","secret":"k","now":1700000000,"body":"{}","headers":{"X-Custom-Timestamp":"1700000000",
+        "X-Custom-Signature":"v1=c6ef4734033cee2367414a0939385eca0397754aa7a59716da7463a9298b5146"}}"#;
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles/custom.toml");
+    let row = Row { providers: Some(file.into()), ..parse(text).unwrap() };
+    assert_eq!(judge(&row, 0).unwrap(), Verdict::valid());
 }
 
 #[test]

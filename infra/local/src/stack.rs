@@ -12,9 +12,10 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use domain::limits::{RECEIVER_TIMEOUT_MS, RetryPolicy};
 use domain::operation::Consumer;
 use domain::price::PriceBook;
-use domain::profile::Profiles;
+use domain::profile::{Profiles, SecretPlace};
 use queue::{QueueUrls, Queues, dead_letter_name, queue_name};
-use receiver::Receiver;
+use receiver::fetch::{KeyFetch, NoFetch};
+use receiver::{AwsKeys, DEFAULT_LIFE_MS, Receiver};
 use runtime::App;
 use runtime::clients;
 use runtime::destinations::Destinations;
@@ -75,6 +76,20 @@ pub type HooksOf = Arc<dyn Fn(Function) -> Vec<Arc<dyn CallHook>> + Send + Sync>
 /// Reads a secret, or an address, by its name.
 pub type SecretOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
+/// Fetches secrets over the network, with the AWS identity and region of the environment; only where a profile, or the
+/// value of its environment variable, is a reference, since finding that identity may take seconds.
+pub async fn network_keys(profiles: &Profiles, variable: impl Fn(&str) -> Option<String>) -> Arc<dyn KeyFetch> {
+    let refers = |place: &SecretPlace| match place {
+        SecretPlace::Env(name) => variable(name).is_some_and(|value| SecretPlace::reference(&value).is_some()),
+        place => place.is_remote(),
+    };
+    if profiles.iter().flat_map(|profile| &profile.secrets).any(|secret| refers(&secret.place)) {
+        Arc::new(AwsKeys::from_config(&clients::lambda_config().await))
+    } else {
+        Arc::new(NoFetch)
+    }
+}
+
 /// What a stack is built with.
 #[derive(Clone)]
 pub struct StackConfig {
@@ -84,6 +99,8 @@ pub struct StackConfig {
     pub random: Arc<dyn Random>,
     /// Provider secrets by environment variable name.
     pub secret: SecretOf,
+    /// Where secrets come from that are not in the environment.
+    pub keys: Arc<dyn KeyFetch>,
     /// The clock that signatures are judged by, Unix milliseconds; `None` is the time of arrival.
     pub judge_at_ms: Option<i64>,
     /// The public base URL, for schemes that sign the URL.
@@ -356,7 +373,8 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
 
     async fn functions(&self) -> Functions {
         let secret = self.config.secret.clone();
-        let receiver = Receiver::new(self.app(Function::Receiver).await, |name| secret(name));
+        let receiver = Receiver::new(self.app(Function::Receiver).await, |name| secret(name))
+            .fetching(self.config.keys.clone(), DEFAULT_LIFE_MS);
         Functions {
             receiver: receiver.judging_at(self.config.judge_at_ms).with_base_url(self.config.base_url.clone()),
             job: self.app(Function::Job).await,

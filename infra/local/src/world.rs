@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use domain::limits::{BUCKET_MS, EXPIRY_BUCKET_MS, RetryPolicy, SHARDS};
 use domain::price::PriceBook;
 use domain::profile::Profiles;
+use receiver::fetch::{KeyFetch, NoFetch};
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
 use runtime::random::SharedRandom;
@@ -88,6 +89,8 @@ pub struct WorldConfig {
     pub addresses: BTreeMap<String, String>,
     /// Hooks on each function's AWS calls.
     pub hooks: Hooks,
+    /// Where secrets come from that are not in `secrets`.
+    pub keys: Arc<dyn KeyFetch>,
     /// The clock that signatures are judged by, Unix milliseconds; `None` is the time of arrival.
     pub judge_at_ms: Option<i64>,
     /// The public base URL, for schemes that sign the URL.
@@ -104,6 +107,7 @@ impl Default for WorldConfig {
             policy: RetryPolicy::default(),
             addresses: BTreeMap::new(),
             hooks: Hooks::default(),
+            keys: Arc::new(NoFetch),
             judge_at_ms: None,
             base_url: None,
         }
@@ -125,6 +129,7 @@ impl World {
             clock: shared,
             random: Arc::new(SharedRandom::seeded(config.seed)),
             secret: Arc::new(move |name| secrets.get(name).cloned()),
+            keys: config.keys,
             judge_at_ms: config.judge_at_ms,
             base_url: config.base_url,
             profiles: Arc::new(Profiles::parse(&config.providers).map_err(|e| refused(&e))?),

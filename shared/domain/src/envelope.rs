@@ -20,7 +20,7 @@ use crate::limits::MAX_DATA_BYTES;
 use crate::money::{Currency, Micros, MoneyError};
 use crate::operation::OperationName;
 use crate::price::{Usage, usage_from_json};
-use crate::profile::{EventRule, Fields, IdSource, OnlyIf, Profile, Source};
+use crate::profile::{BodyForm, EventRule, Fields, IdSource, OnlyIf, Profile, Source};
 use crate::receipt::{EmptyPlan, Item, Planned};
 
 use place::Place;
@@ -127,11 +127,12 @@ struct Refusal(EmptyPlan, String);
 
 /// Reads an authentic delivery by its profile.
 pub fn read(profile: &Profile, headers: &Headers, body: &[u8], verified: &Verified) -> Intake {
-    let raw = hex::encode(Sha256::digest(body));
+    // Filled in at the end where nothing better was found: the hash is another pass over the body.
+    let unnamed = EventId::raw("");
     let mut intake = Intake {
-        event: EventRef { provider: profile.slug.clone(), id: EventId::raw(&raw) },
+        event: EventRef { provider: profile.slug.clone(), id: unnamed.clone() },
         event_type: String::new(),
-        payload_hash: format!("raw:{raw}"),
+        payload_hash: String::new(),
         envelope: Envelope::default(),
         plan: Vec::new(),
         items: Vec::new(),
@@ -140,7 +141,11 @@ pub fn read(profile: &Profile, headers: &Headers, body: &[u8], verified: &Verifi
         first_sent_ms: None,
         attempt: None,
     };
-    match json::parse(body) {
+    let parsed = match profile.body {
+        BodyForm::Json => json::parse(body),
+        BodyForm::Form => json::parse_form(body),
+    };
+    match parsed {
         Ok(value) => {
             if let Err(Refusal(reason, note)) = fill(&mut intake, profile, headers, &value, verified) {
                 intake.empty = Some(reason);
@@ -152,6 +157,15 @@ pub fn read(profile: &Profile, headers: &Headers, body: &[u8], verified: &Verifi
             let ambiguous = matches!(error, JsonError::DuplicateMember { .. });
             intake.empty = Some(if ambiguous { EmptyPlan::Ambiguous } else { EmptyPlan::Unparsable });
             intake.note = error.to_string();
+        }
+    }
+    if intake.event.id == unnamed || intake.payload_hash.is_empty() {
+        let raw = hex::encode(Sha256::digest(body));
+        if intake.event.id == unnamed {
+            intake.event.id = EventId::raw(&raw);
+        }
+        if intake.payload_hash.is_empty() {
+            intake.payload_hash = format!("raw:{raw}");
         }
     }
     intake

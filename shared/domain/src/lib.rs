@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod booking;
+pub mod config;
 pub mod decide;
 pub mod envelope;
 pub mod event;
@@ -22,6 +23,7 @@ pub mod operation;
 pub mod pause;
 pub mod planted;
 pub mod price;
+mod price_book;
 pub mod profile;
 pub mod receipt;
 pub mod rejected;

@@ -8,16 +8,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ModelId, TenantId};
+use crate::ids::ModelId;
 use crate::json::Value;
 use crate::money::{Currency, Micros, MoneyError, parse_scaled};
+
+pub use crate::price_book::{PriceBook, PriceVersion, SHAPE as BOOK_SHAPE};
 
 /// Decimals kept of a quantity (0.001 second).
 const QUANTITY_DECIMALS: usize = 3;
 /// Decimals kept of a price.
 const PRICE_DECIMALS: usize = 9;
 /// Powers of ten that `per` may be, at most this many zeros.
-const MAX_PER_ZEROS: u32 = 9;
+pub(crate) const MAX_PER_ZEROS: u32 = 9;
 /// Units in one event's usage, and in one price.
 pub const MAX_UNITS: usize = 16;
 
@@ -237,147 +239,11 @@ pub fn round_half_even(value: i128, divisor: i128) -> i128 {
     }
 }
 
-/// One version of one price in `infra/prices.toml`.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(from = "RawPrice")]
-pub struct PriceVersion {
-    /// From when on submissions pin it.
-    pub effective: jiff::Timestamp,
-    /// Only for this tenant; a tenant's own terms go before the general ones.
-    pub tenant: Option<TenantId>,
-    /// The price.
-    pub snapshot: Snapshot,
-}
-
-/// The file's form: one flat table, in which an unknown field is refused.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawPrice {
-    effective: jiff::Timestamp,
-    tenant: Option<TenantId>,
-    model: ModelId,
-    version: String,
-    currency: Currency,
-    rates: BTreeMap<String, RawRate>,
-    #[serde(default)]
-    ignore: Vec<String>,
-    minimum: Option<Micros>,
-    ceiling: Option<Micros>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawRate {
-    price: Price,
-    #[serde(default = "one")]
-    per: i64,
-    max: Option<Quantity>,
-}
-
-impl From<RawPrice> for PriceVersion {
-    fn from(raw: RawPrice) -> Self {
-        let RawPrice { effective, tenant, model, version, currency, rates, ignore, minimum, ceiling } = raw;
-        let rates =
-            rates.into_iter().map(|(unit, r)| (unit, Rate { price: r.price, per: r.per, max: r.max })).collect();
-        Self { effective, tenant, snapshot: Snapshot { model, version, currency, rates, ignore, minimum, ceiling } }
-    }
-}
-
-/// All prices; new versions are added, old ones never touched.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PriceBook {
-    /// In any order.
-    #[serde(default, rename = "price")]
-    pub prices: Vec<PriceVersion>,
-}
-
-/// Why the price book is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PriceBookError {
-    /// TOML or a field's form; the message carries line and column.
-    #[error("prices.toml: {0}")]
-    Syntax(String),
-    /// A value that parses and makes no sense.
-    #[error("prices.toml: price {model:?} version {version:?}: {problem}")]
-    Invalid {
-        /// The model.
-        model: String,
-        /// The version.
-        version: String,
-        /// What is wrong and what to do.
-        problem: String,
-    },
-}
-
-impl PriceBook {
-    /// Reads and checks `prices.toml`.
-    ///
-    /// # Errors
-    /// [`PriceBookError`] naming the entry and the remedy.
-    pub fn parse(text: &str) -> Result<Self, PriceBookError> {
-        let book: Self = toml::from_str(text).map_err(|e| PriceBookError::Syntax(e.to_string()))?;
-        for (index, price) in book.prices.iter().enumerate() {
-            let twin = book.prices[..index].iter().any(|other| {
-                (&other.snapshot.model, &other.tenant, other.effective)
-                    == (&price.snapshot.model, &price.tenant, price.effective)
-            });
-            let problem = if twin {
-                Some("another version has the same model, tenant and effective time: give it its own".to_owned())
-            } else {
-                problem_of(&price.snapshot)
-            };
-            if let Some(problem) = problem {
-                let (model, version) = (price.snapshot.model.to_string(), price.snapshot.version.clone());
-                return Err(PriceBookError::Invalid { model, version, problem });
-            }
-        }
-        Ok(book)
-    }
-
-    /// The snapshot that a submission at `at_ms` pins: the newest effective one, the tenant's own first.
-    pub fn pin(&self, model: &ModelId, tenant: &TenantId, at_ms: i64) -> Option<&Snapshot> {
-        let newest = |own: bool| {
-            self.prices
-                .iter()
-                .filter(|p| p.snapshot.model == *model && p.effective.as_millisecond() <= at_ms)
-                .filter(|p| if own { p.tenant.as_ref() == Some(tenant) } else { p.tenant.is_none() })
-                .max_by_key(|p| p.effective)
-        };
-        newest(true).or_else(|| newest(false)).map(|p| &p.snapshot)
-    }
-}
-
-fn problem_of(snapshot: &Snapshot) -> Option<String> {
-    if snapshot.version.is_empty() || snapshot.version.len() > 64 {
-        return Some("`version` must have 1 to 64 bytes".to_owned());
-    }
-    if snapshot.rates.is_empty() || snapshot.rates.len() > MAX_UNITS {
-        return Some(format!("give 1 to {MAX_UNITS} rates"));
-    }
-    for (unit, rate) in &snapshot.rates {
-        let power_of_ten = (0..=MAX_PER_ZEROS).any(|zeros| 10_i64.pow(zeros) == rate.per);
-        if !power_of_ten {
-            return Some(format!("rate {unit:?}: `per` must be 1, 10, 100 ... 1000000000"));
-        }
-        if rate.price.scaled() < 0 {
-            return Some(format!("rate {unit:?}: the price is negative: give zero or more"));
-        }
-    }
-    let negative = |amount: &Option<Micros>| amount.is_some_and(|a| a < Micros::ZERO);
-    if negative(&snapshot.minimum) || negative(&snapshot.ceiling) {
-        return Some("`minimum` and `ceiling` must be zero or more".to_owned());
-    }
-    match (snapshot.minimum, snapshot.ceiling) {
-        (Some(minimum), Some(ceiling)) if minimum > ceiling => Some("`minimum` is above `ceiling`".to_owned()),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
     use super::*;
+    use crate::ids::TenantId;
 
     const BOOK: &str = r#"
         [[price]]
@@ -459,12 +325,5 @@ mod tests {
         for bad in ["[]", "3", r#"{"a":"1"}"#, r#"{"a":null}"#, r#"{"a":0.0001}"#, r#"{"a":1e400}"#, r#"{"":1}"#] {
             assert_eq!(read(bad), Err(UsageError::Malformed), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_price_of_minus_one_is_refused_with_the_remedy() {
-        let text = BOOK.replace("price = \"3.00\"", "price = \"-1\"");
-        let error = PriceBook::parse(&text).unwrap_err().to_string();
-        assert!(error.contains("small-1") && error.contains("negative"), "{error}");
     }
 }

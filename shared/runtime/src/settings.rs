@@ -46,6 +46,20 @@ impl Settings {
     }
 }
 
+/// A setting whose value makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("environment variable {0} must be a whole number of seconds from 1 to 86400")]
+pub struct BadSeconds(pub &'static str);
+
+/// A time in seconds, from 1 to a day.
+///
+/// # Errors
+/// [`BadSeconds`].
+pub fn seconds(name: &'static str, default: i64, var: impl Fn(&str) -> Option<String>) -> Result<i64, BadSeconds> {
+    let Some(text) = var(name) else { return Ok(default) };
+    text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds)).ok_or(BadSeconds(name))
+}
+
 /// Name of the events table.
 pub const EVENTS_TABLE: &str = "HOOKLEDGER_EVENTS_TABLE";
 /// Name of the jobs table.
@@ -64,5 +78,7 @@ pub const OUTBOUND_QUEUE_URL: &str = "HOOKLEDGER_OUTBOUND_QUEUE_URL";
 pub const FORWARD_QUEUE_URL: &str = "HOOKLEDGER_FORWARD_QUEUE_URL";
 /// Public base URL of the webhooks, for schemes that sign the URL; optional.
 pub const PUBLIC_URL: &str = "HOOKLEDGER_PUBLIC_URL";
+/// For how many seconds fetched secrets are used before they are fetched again; optional.
+pub const SECRET_CACHE_S: &str = "HOOKLEDGER_SECRET_CACHE_S";
 /// Log level.
 pub const LOG: &str = "HOOKLEDGER_LOG";

@@ -1,7 +1,8 @@
 //! Endpoint checks that a provider makes before it sends events, and what they want to hear.
 //!
-//! Zoom posts `endpoint.url_validation` (again every 72 hours), Discord posts a PING; both are signed like any event, so
-//! verify first. Braintree asks with a GET, before anything is signed.
+//! Zoom posts `endpoint.url_validation` (again every 72 hours), Slack `url_verification`, Discord a PING: type 1 for
+//! interactions, type 0 for webhook events, whose type 1 is a real event. All are signed like any event, so verify first.
+//! Braintree asks with a GET, before anything is signed.
 
 use crate::encoding::Encoding;
 use crate::key::{Key, KeyForm, NamedKey};
@@ -9,6 +10,7 @@ use crate::mac::Digest;
 use crate::secret::{ConfigError, Secret};
 use crate::verifier::Verifier;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 #[derive(Deserialize)]
 struct ZoomEvent {
@@ -23,27 +25,60 @@ struct ZoomPayload {
 }
 
 #[derive(Deserialize)]
+struct SlackEvent {
+    #[serde(rename = "type")]
+    kind: String,
+    challenge: String,
+}
+
+#[derive(Deserialize)]
 struct DiscordEvent {
     #[serde(rename = "type")]
     kind: u8,
+    event: Option<IgnoredAny>,
+}
+
+/// What an endpoint check wants to hear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChallengeReply {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body: JSON, or empty with status 204.
+    pub body: String,
+}
+
+impl ChallengeReply {
+    fn ok(body: impl Into<String>) -> Self {
+        Self { status: 200, body: body.into() }
+    }
 }
 
 impl Verifier {
-    /// The JSON body to answer with (status 200) where an already verified request is an endpoint check of its provider
-    /// (Zoom, Discord); `None` for every other request.
+    /// What to answer where an already verified request is an endpoint check of its provider (Zoom, Slack, Discord);
+    /// `None` for every other request.
     #[must_use]
-    pub fn challenge_reply(&self, body: &[u8], now_ms: i64) -> Option<String> {
+    pub fn challenge_reply(&self, body: &[u8], now_ms: i64) -> Option<ChallengeReply> {
         match self.recipe.name.as_str() {
             "zoom" => {
                 let event: ZoomEvent = serde_json::from_slice(body).ok()?;
                 (event.event == "endpoint.url_validation").then_some(())?;
                 let plain = event.payload.plain_token;
                 let encrypted = self.live(now_ms).iter().find_map(|key| hex_mac(&key.key, Digest::Sha256, &plain))?;
-                Some(serde_json::json!({ "plainToken": plain, "encryptedToken": encrypted }).to_string())
+                let reply = serde_json::json!({ "plainToken": plain, "encryptedToken": encrypted });
+                Some(ChallengeReply::ok(reply.to_string()))
+            }
+            "slack" => {
+                let event: SlackEvent = serde_json::from_slice(body).ok()?;
+                let reply = serde_json::json!({ "challenge": event.challenge }).to_string();
+                (event.kind == "url_verification").then(|| ChallengeReply::ok(reply))
             }
             "discord" => {
                 let event: DiscordEvent = serde_json::from_slice(body).ok()?;
-                (event.kind == 1).then(|| r#"{"type":1}"#.to_owned())
+                match (event.kind, event.event) {
+                    (0, None) => Some(ChallengeReply { status: 204, body: String::new() }),
+                    (1, None) => Some(ChallengeReply::ok(r#"{"type":1}"#)),
+                    _ => None,
+                }
             }
             _ => None,
         }

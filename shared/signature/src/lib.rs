@@ -9,6 +9,9 @@
 //! - **Fails closed.** A key is never empty, a missing or unusable secret is a [`ConfigError`] when the [`Verifier`] is
 //!   built, and every pair of (secret, offered signature) is tried in constant time, so that neither the answer nor its
 //!   timing tells a caller which one came close.
+//! - **Bounded.** At most 16 offered signatures and 32 keys of a set are tried. Beside the request itself a verification
+//!   holds a few copies of the body at most (ed25519 and ECDSA join the signed parts, forms and Adyen's items are decoded
+//!   once), whatever the input; nothing panics on any.
 //! - **One reason for the operator, none for the caller.** A [`Rejection`] names what was wrong; the caller sees 401 and no
 //!   more. Only [`Rejection::is_configuration`] is ours to repair, and is a 500.
 //!
@@ -51,11 +54,12 @@ pub mod slips;
 mod template;
 mod verifier;
 
-pub use challenge::{braintree_challenge, zoom_encrypted_token};
+pub use challenge::{ChallengeReply, braintree_challenge, zoom_encrypted_token};
 pub use headers::Headers;
 pub use primitive::{PrimitiveError, digest};
 pub use recipe::{Recipe, RecipeError};
 pub use rejection::{Rejection, SignError, Verified};
 pub use request::Request;
+pub use schemes::form::form_fields;
 pub use secret::{ConfigError, Secret};
 pub use verifier::Verifier;

@@ -4,7 +4,7 @@
 //! accepted, and telling which one was close would help a forger.
 
 use crate::encoding::Encoding;
-use crate::key::{Key, NamedKey};
+use crate::key::{Key, KeyKind, NamedKey};
 use crate::mac::{Digest, HmacKey};
 use crate::recipe::{Kind, Recipe, Signed};
 use crate::request::Request;
@@ -13,6 +13,8 @@ use crate::verifier::Verifier;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fmt;
+
+mod respell;
 
 /// One slip that explains a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum Slip {
     BodyLfToCrlf,
     /// The signed body had CRLF.
     BodyCrlfToLf,
+    /// The signed body was the same JSON, spaced or escaped in another way.
+    BodyReserialised,
     /// The sender used the secret's text verbatim.
     SecretIsVerbatim,
     /// The sender used the text behind the secret's prefix, verbatim.
@@ -42,6 +46,8 @@ pub enum Slip {
     OtherEncoding,
     /// The signature lacks its version prefix.
     PrefixMissing,
+    /// Only the older SHA-1 header is there, and it is genuine.
+    Sha1Header,
 }
 
 impl Slip {
@@ -53,6 +59,7 @@ impl Slip {
             Self::BodyNewlineAdded => "body-newline-added",
             Self::BodyLfToCrlf => "body-lf-to-crlf",
             Self::BodyCrlfToLf => "body-crlf-to-lf",
+            Self::BodyReserialised => "body-reserialised",
             Self::SecretIsVerbatim => "secret-is-verbatim",
             Self::SecretIsVerbatimWithoutPrefix => "secret-is-verbatim-without-prefix",
             Self::SecretIsBase64 => "secret-is-base64",
@@ -61,6 +68,7 @@ impl Slip {
             Self::OtherDigest => "other-digest",
             Self::OtherEncoding => "other-encoding",
             Self::PrefixMissing => "prefix-missing",
+            Self::Sha1Header => "sha1-header",
         }
     }
 }
@@ -74,6 +82,9 @@ impl fmt::Display for Slip {
             Self::BodyNewlineAdded => "it matches without the newline at the end of the body: something added it",
             Self::BodyLfToCrlf => "it matches with LF line ends: something turned them into CRLF",
             Self::BodyCrlfToLf => "it matches with CRLF line ends: something turned them into LF",
+            Self::BodyReserialised => {
+                "it matches with the same JSON in another spelling: something parsed the body and wrote it anew; keep the bytes"
+            }
             Self::SecretIsVerbatim => "it matches with the secret's text verbatim: the sender does not decode it",
             Self::SecretIsVerbatimWithoutPrefix => {
                 "it matches with the text behind the secret's prefix, verbatim: the sender does not decode it"
@@ -84,6 +95,7 @@ impl fmt::Display for Slip {
             Self::OtherDigest => "it matches with the other digest: the sender uses SHA-1 for SHA-256 or the reverse",
             Self::OtherEncoding => "it matches in another encoding: the sender mixes hexadecimal and base64",
             Self::PrefixMissing => "it matches without a version prefix: the sender or a proxy dropped it",
+            Self::Sha1Header => "the older header with SHA-1 matches: take the SHA-256 header of the same delivery",
         })
     }
 }
@@ -121,6 +133,7 @@ fn bodies(body: &[u8]) -> Vec<(Slip, Vec<u8>)> {
     }
     all.push((Slip::BodyLfToCrlf, lf));
     all.push((Slip::BodyCrlfToLf, crlf));
+    all.extend(respell::spellings(body).into_iter().map(|body| (Slip::BodyReserialised, body)));
     all
 }
 
@@ -169,5 +182,13 @@ fn recipes(recipe: &Recipe) -> Vec<(Slip, Recipe)> {
     }
     let prefixes = signed.prefixes.iter().map(|(kind, _)| (*kind, String::new())).collect();
     all.push(with(Slip::PrefixMissing, Signed { prefixes, ..signed.clone() }));
+    // GitHub sends `X-Hub-Signature: sha1=...` beside the header that counts.
+    let older: Vec<String> =
+        signed.signature_headers.iter().filter_map(|name| Some(name.strip_suffix("-256")?.to_owned())).collect();
+    if !older.is_empty() {
+        let prefixes = vec![(KeyKind::Hmac, "sha1=".to_owned())];
+        let sha1 = Signed { signature_headers: older, digest: Digest::Sha1, prefixes, ..signed.clone() };
+        all.push(with(Slip::Sha1Header, sha1));
+    }
     all
 }

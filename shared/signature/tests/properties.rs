@@ -8,6 +8,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use common::{Row, verifier};
 use hookledger_signature::{Headers, Recipe, Request, Verifier};
 use proptest::prelude::*;
+use serde_json::Value;
 
 /// Scheme, secret, signature header, what precedes the signature in it, its encoding (h, b, u).
 const SIGNING: &[(&str, &str, &str, &str, char)] = &[
@@ -24,6 +25,101 @@ const SIGNING: &[(&str, &str, &str, &str, char)] = &[
     ("sanity", "test", "sanity-webhook-signature", "v1=", 'u'),
     ("twilio", "12345", "x-twilio-signature", "", 'b'),
 ];
+
+/// Every scheme stands in one of the two lists, or repeats its secret and signs nothing (GitLab's token).
+#[test]
+fn no_scheme_is_left_out() {
+    let genuine: Vec<String> = GENUINE.iter().map(|id| Row::of(id).scheme).collect();
+    for name in Recipe::names() {
+        let signing = SIGNING.iter().any(|(known, ..)| *known == name);
+        assert!(signing || genuine.iter().any(|known| known == name) || name == "gitlab-token", "{name}");
+    }
+}
+
+/// Schemes that sign inside the body: a flipped bit of the decoded signature, and of each part that it covers.
+#[test]
+fn one_bit_inside_the_body() {
+    let changed = |row: &Row, path: &str, value: Value| {
+        let mut body: Value = serde_json::from_slice(&row.body).unwrap();
+        *body.pointer_mut(path).unwrap_or_else(|| panic!("{path}")) = value;
+        row.clone().with_body(body.to_string()).verify().is_ok()
+    };
+    let at = |row: &Row, path: &str| -> Value {
+        serde_json::from_slice::<Value>(&row.body).unwrap().pointer(path).unwrap().clone()
+    };
+    let adyen = Row::of("adyen-1");
+    let item = "/notificationItems/0/NotificationRequestItem";
+    let signature = format!("{item}/additionalData/hmacSignature");
+    let bytes = STANDARD.decode(at(&adyen, &signature).as_str().unwrap()).unwrap();
+    for bit in 0..bytes.len() * 8 {
+        assert!(!changed(&adyen, &signature, STANDARD.encode(flip(&bytes, bit)).into()), "bit {bit}");
+    }
+    for field in ["pspReference", "merchantAccountCode", "merchantReference", "eventCode", "success"] {
+        let path = format!("{item}/{field}");
+        let text = at(&adyen, &path).as_str().unwrap().to_owned();
+        assert!(
+            changed(&adyen, &path, text.clone().into()) && !changed(&adyen, &path, format!("{text}x").into()),
+            "{field}"
+        );
+    }
+    assert!(!changed(&adyen, &format!("{item}/amount/value"), 1.into()));
+    assert!(!changed(&adyen, &format!("{item}/amount/currency"), "XXX".into()));
+
+    let mailgun = Row::of("mailgun-1");
+    let bytes = hex::decode(at(&mailgun, "/signature/signature").as_str().unwrap()).unwrap();
+    for bit in 0..bytes.len() * 8 {
+        assert!(!changed(&mailgun, "/signature/signature", hex::encode(flip(&bytes, bit)).into()), "bit {bit}");
+    }
+    let token = at(&mailgun, "/signature/token").as_str().unwrap().to_owned();
+    for bit in 0..token.len() {
+        let mut other = token.clone().into_bytes();
+        other[bit] ^= 1;
+        assert!(!changed(&mailgun, "/signature/token", String::from_utf8(other).unwrap().into()), "character {bit}");
+    }
+    // What the profiles warn of: Mailgun does not sign its data.
+    let mut body: Value = serde_json::from_slice(&mailgun.body).unwrap();
+    body["event-data"] = Value::from("anything");
+    assert!(mailgun.clone().with_body(body.to_string()).verify().is_ok());
+}
+
+/// Braintree's form: each bit of the payload's text and of the signature.
+#[test]
+fn one_bit_of_braintrees_form() {
+    let row = Row::of("braintree-payload-1");
+    let form: Vec<(usize, Vec<u8>, Vec<u8>)> = hookledger_signature::form_fields(&row.body).collect();
+    let encoded = |bytes: &[u8]| bytes.iter().map(|byte| format!("%{byte:02X}")).collect::<String>();
+    let with = |signature: &[u8], payload: &[u8]| {
+        let body = format!("bt_signature={}&bt_payload={}", encoded(signature), encoded(payload));
+        row.clone().with_body(body).verify().is_ok()
+    };
+    let field = |name: &[u8]| form.iter().find(|(_, known, _)| known == name).unwrap().2.clone();
+    let (signature, payload) = (field(b"bt_signature"), field(b"bt_payload"));
+    assert!(with(&signature, &payload));
+    for at in 0..payload.len() * 8 {
+        assert!(!with(&signature, &flip(&payload, at)), "payload, bit {at}");
+    }
+    let text = String::from_utf8(signature).unwrap();
+    let (public, hexed) = text.rsplit_once('|').unwrap();
+    let bytes = hex::decode(hexed).unwrap();
+    for at in 0..bytes.len() * 8 {
+        let other = format!("{public}|{}", hex::encode(flip(&bytes, at)));
+        assert!(!with(other.as_bytes(), &payload), "signature, bit {at}");
+    }
+}
+
+/// What one verification may allocate beside the request itself: signatures are capped at 16, keys of a set at 32, and
+/// nothing grows faster than the input. A hundred thousand offers in a header cost no more than sixteen.
+#[test]
+fn a_huge_header_is_cut_short() {
+    let row = Row::of("stripe-1");
+    let (_, genuine) = row.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("stripe-signature")).unwrap();
+    let zeros = format!("v1={}", "00".repeat(32));
+    let (time, last) = genuine.split_once(',').unwrap();
+    let many = |count: usize| format!("{time},{},{last}", vec![zeros.as_str(); count].join(","));
+    assert!(row.clone().with_header("Stripe-Signature", &many(15)).verify().is_ok());
+    assert!(row.clone().with_header("Stripe-Signature", &many(16)).verify().is_err());
+    assert!(row.clone().with_header("Stripe-Signature", &many(100_000)).verify().is_err());
+}
 
 /// Vectors of schemes that do not sign here: their own genuine request is what gets changed.
 const GENUINE: &[&str] =

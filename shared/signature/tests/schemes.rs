@@ -187,12 +187,30 @@ fn endpoint_checks_are_answered() {
     assert_eq!(row.unwrap(), encrypted);
     let body = format!(r#"{{"event":"endpoint.url_validation","payload":{{"plainToken":"{plain}"}}}}"#);
     let reply = verifier("zoom", &["secret"]).challenge_reply(body.as_bytes(), 0).unwrap();
-    let reply: serde_json::Value = serde_json::from_str(&reply).unwrap();
+    let reply: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
     assert_eq!(reply, serde_json::json!({ "plainToken": plain, "encryptedToken": encrypted }));
     assert_eq!(verifier("zoom", &["secret"]).challenge_reply(b"{\"event\":\"meeting.started\"}", 0), None);
 
+    // docs.slack.dev, "url_verification event": the challenge's value comes back.
+    let slack = verifier("slack", &["secret"])
+        .challenge_reply(br#"{"type":"url_verification","token":"x","challenge":"3eZb"}"#, 0);
+    assert_eq!(slack.map(|r| (r.status, r.body)), Some((200, r#"{"challenge":"3eZb"}"#.to_owned())));
+    assert_eq!(
+        verifier("slack", &["secret"]).challenge_reply(br#"{"type":"event_callback","challenge":"x"}"#, 0),
+        None
+    );
+
     let discord = verifier("discord", &["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"]);
-    assert_eq!(discord.challenge_reply(b"{\"type\":1}", 0).as_deref(), Some("{\"type\":1}"));
+    // Webhook events (docs.discord.com, "Webhook Events"): type 0 is the PING and wants 204, type 1 a real event.
+    assert_eq!(
+        discord.challenge_reply(br#"{"version":1,"type":0}"#, 0).map(|r| (r.status, r.body)),
+        Some((204, String::new()))
+    );
+    assert_eq!(discord.challenge_reply(br#"{"version":1,"type":1,"event":{"type":"ENTITLEMENT_CREATE"}}"#, 0), None);
+    assert_eq!(
+        discord.challenge_reply(b"{\"type\":1}", 0).map(|r| (r.status, r.body)),
+        Some((200, "{\"type\":1}".to_owned()))
+    );
     assert_eq!(discord.challenge_reply(b"{\"type\":2}", 0), None);
     assert_eq!(verifier("github", &["x"]).challenge_reply(b"{\"type\":1}", 0), None);
 

@@ -71,3 +71,41 @@ fn nothing_is_invented() {
     assert_eq!(github("s3cret", PLAIN, b"{\"a\":2}"), None);
     assert_eq!(github("s3cret\n", PLAIN, b"{\"a\":2}"), None);
 }
+
+/// Signed as one program wrote it, received as another one wrote it anew; the order and the numbers are the same.
+#[test]
+fn the_same_json_written_anew() {
+    let compact = "{\"a\":[1,2.50,{}],\"n\":\"é/x\",\"e\":[]}";
+    let received = compact.as_bytes();
+    // Python's json.dumps, JSON.stringify(..., 2), PHP's json_encode of the same object.
+    for signature in [
+        "sha256=b575ce4be39a47de8721aeee628e82e7f8171d6ac148b02a176ef8e07b2dff31",
+        "sha256=20806a29fb9b41b8bdf8520d71de698c7d63699c018b36e2cfc8da4ef451f0cc",
+        "sha256=3619197904a2f3e87554aa94d7792c36611e8f266aa4197741faea95892b7b16",
+    ] {
+        assert_eq!(github("s3cret", signature, received), Some(Slip::BodyReserialised), "{signature}");
+    }
+    let python = r#"{"a": [1, 2.50, {}], "n": "\u00e9/x", "e": []}"#;
+    assert_eq!(
+        github("s3cret", "sha256=084f592da7b65d76420ae073aad80b006808fee586f080515f4d626c66001b2b", python.as_bytes()),
+        Some(Slip::BodyReserialised)
+    );
+    // Another order of the members is another text that nobody can guess.
+    assert_eq!(
+        github(
+            "s3cret",
+            "sha256=42ed40f784c6069396cf619361276a03c4f1eaa55ca4a627c8bd7f388c714d2c",
+            br#"{"b":1,"a":2}"#
+        ),
+        None
+    );
+}
+
+#[test]
+fn the_older_sha1_header() {
+    let headers = Headers::new([("X-Hub-Signature", "sha1=79999786a1bff10cd4d7dd0b0752574af76be0b5")]);
+    let req = Request { method: "POST", url: None, headers: &headers, body: b"{\"a\":1}" };
+    let found = diagnose(&Recipe::named("github").unwrap(), &[Secret::new("k", "s3cret")], &req, 0);
+    assert_eq!(found, Some(Slip::Sha1Header));
+    assert_eq!(diagnose(&Recipe::named("github").unwrap(), &[Secret::new("k", "other")], &req, 0), None);
+}

@@ -138,16 +138,26 @@ fn variables<'a>(function: &Resource<'a>) -> Vec<(&'a str, &'a Value)> {
     map.into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect()
 }
 
-/// Secrets come from Secrets Manager by reference; none stands in the template.
+/// The resource of the one secret that the receiver may read.
+const SECRET_ARN_END: &str = ":secret:${ProviderSecret}-??????";
+
+/// Secrets are references that the receiver resolves; none stands in the template, and nobody else may read them.
 pub(super) fn check_secrets(template: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     for function in of_kind(template, "AWS::Serverless::Function") {
-        for (name, value) in variables(&function).into_iter().filter(|(name, _)| name.contains("SECRET")) {
-            let text = value["Fn::Sub"].as_str().unwrap_or("");
-            if !(text.starts_with("{{resolve:secretsmanager:") && text.ends_with(&format!(":{name}}}}}"))) {
-                let says = "use {{resolve:secretsmanager:...}} with the member of that name";
+        let secrets = variables(&function).into_iter().filter(|(name, _)| name.ends_with("_SECRET"));
+        for (name, value) in secrets {
+            if value["Fn::Sub"] != format!("secretsmanager:${{ProviderSecret}}#{name}") {
+                let says = "use secretsmanager:${ProviderSecret}# with the member of that name";
                 findings.push(Finding::new("secret", format!("{}.{name}", function.id), says));
             }
+        }
+    }
+    for Statement { holder, body } in statements(template) {
+        let reads = actions(body).iter().any(|action| action.starts_with("secretsmanager:"));
+        let named = body["Resource"]["Fn::Sub"].as_str().is_some_and(|arn| arn.ends_with(SECRET_ARN_END));
+        if reads && !(holder == "ReceiverRole" && actions(body) == ["secretsmanager:GetSecretValue"] && named) {
+            findings.push(Finding::new("secret-reader", holder, "only the receiver gets the value of the one secret"));
         }
     }
     findings

@@ -110,9 +110,15 @@ fn routes_are_the_two_of_the_design() {
 fn secrets_are_references() {
     assert_eq!(access::check_secrets(&template()), []);
     let variables = "/Resources/ReceiverFunction/Properties/Environment/Variables";
-    let swapped = json!({"Fn::Sub": "{{resolve:secretsmanager:${ProviderSecret}:SecretString:STRIPE_WEBHOOK_SECRET}}"});
+    let swapped = json!({"Fn::Sub": "secretsmanager:${ProviderSecret}#STRIPE_WEBHOOK_SECRET"});
     for value in [json!("plain"), json!({"Ref": "LogLevel"}), swapped] {
         let findings = access::check_secrets(&with(variables, "ACME_WEBHOOK_SECRET", value));
         assert_eq!(named(&findings), [("secret", "ReceiverFunction.ACME_WEBHOOK_SECRET")]);
     }
+    let statement = |resource: Value| {
+        let read = json!({"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": resource});
+        with("/Resources/JobRole/Properties", "Policies", json!([{"PolicyDocument": {"Statement": [read]}}]))
+    };
+    let same = json!({"Fn::Sub": "arn:x:secret:${ProviderSecret}-??????"});
+    assert_eq!(named(&access::check_secrets(&statement(same))), [("secret-reader", "JobRole")]);
 }

@@ -19,6 +19,9 @@ use super::{Pointer, Value};
 /// The version of the canonical form, which every payload hash begins with. Any change of the bytes raises it.
 pub const CANONICAL_VERSION: &str = "1";
 
+/// Up to this many members are put in order on the stack.
+const FEW_MEMBERS: usize = 32;
+
 /// The tokens of an ignored pointer that are still to be matched, from the value at hand downwards.
 type Remaining<'p> = &'p [String];
 
@@ -32,52 +35,78 @@ type Remaining<'p> = &'p [String];
 pub fn canonical(value: &Value<'_>, ignore: &[Pointer]) -> Vec<u8> {
     let ignore: Vec<Remaining<'_>> = ignore.iter().map(Pointer::tokens).collect();
     // Enough for most webhooks; a larger one grows it a few times.
-    let mut out = Vec::with_capacity(4096);
+    let mut out = Out { bytes: Vec::with_capacity(4096), hash: None };
     write_value(&mut out, value, &ignore);
-    out
+    out.bytes
 }
 
 /// `1:` and the lower-case hex SHA-256 of the [`canonical`] bytes: equal hashes mean equal content.
 ///
-/// Compare it only with a hash of the same [`CANONICAL_VERSION`] and the same `ignore`.
+/// Compare it only with a hash of the same [`CANONICAL_VERSION`] and the same `ignore`. The bytes are hashed as they are
+/// made: memory does not grow with the value.
 pub fn payload_hash(value: &Value<'_>, ignore: &[Pointer]) -> String {
-    let digest = Sha256::digest(canonical(value, ignore));
-    format!("{CANONICAL_VERSION}:{}", hex::encode(digest))
+    let ignore: Vec<Remaining<'_>> = ignore.iter().map(Pointer::tokens).collect();
+    let mut out = Out { bytes: Vec::with_capacity(2 * HASHED_AT_ONCE), hash: Some(Sha256::new()) };
+    write_value(&mut out, value, &ignore);
+    let hash = out.hash.take().unwrap_or_default().chain_update(&out.bytes);
+    format!("{CANONICAL_VERSION}:{}", hex::encode(hash.finalize()))
 }
 
-fn write_value(out: &mut Vec<u8>, value: &Value<'_>, ignore: &[Remaining<'_>]) {
+/// Bytes that are gathered before they are hashed: this much stays in the nearest cache.
+const HASHED_AT_ONCE: usize = 8192;
+
+/// Where canonical bytes go: gathered, or hashed piece by piece.
+struct Out {
+    bytes: Vec<u8>,
+    hash: Option<Sha256>,
+}
+
+impl Out {
+    /// Called once per value, which is cheaper than looking at each byte.
+    fn hash_some(&mut self) {
+        if self.bytes.len() >= HASHED_AT_ONCE
+            && let Some(hash) = &mut self.hash
+        {
+            hash.update(&self.bytes);
+            self.bytes.clear();
+        }
+    }
+}
+
+fn write_value(out: &mut Out, value: &Value<'_>, ignore: &[Remaining<'_>]) {
+    out.hash_some();
     match value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::Bool(true) => out.extend_from_slice(b"true"),
-        Value::Bool(false) => out.extend_from_slice(b"false"),
-        Value::Number(number) => number.write_canonical(out),
-        Value::String(text) => write_string(out, text),
+        Value::Null => out.bytes.extend_from_slice(b"null"),
+        Value::Bool(true) => out.bytes.extend_from_slice(b"true"),
+        Value::Bool(false) => out.bytes.extend_from_slice(b"false"),
+        Value::Number(number) => number.write_canonical(&mut out.bytes),
+        Value::String(text) => write_string(&mut out.bytes, text),
         Value::Array(items) => write_array(out, items, ignore),
         Value::Object(members) => write_object(out, members, ignore),
     }
 }
 
-fn write_array(out: &mut Vec<u8>, items: &[Value<'_>], ignore: &[Remaining<'_>]) {
+fn write_array(out: &mut Out, items: &[Value<'_>], ignore: &[Remaining<'_>]) {
     // Taken apart once, so that a long array does not read the tokens again for each element.
     let ignore: Vec<(usize, Remaining<'_>)> = ignore
         .iter()
         .filter_map(|remaining| remaining.split_first())
         .filter_map(|(token, rest)| Some((array_index(token)?, rest)))
         .collect();
-    out.push(b'[');
+    out.bytes.push(b'[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
-            out.push(b',');
+            out.bytes.push(b',');
         }
         let inner: Vec<Remaining<'_>> =
             ignore.iter().filter(|(wanted, _)| *wanted == index).map(|(_, rest)| *rest).collect();
         write_value(out, item, &inner);
     }
-    out.push(b']');
+    out.bytes.push(b']');
 }
 
-fn write_object(out: &mut Vec<u8>, members: &[(Cow<'_, str>, Value<'_>)], ignore: &[Remaining<'_>]) {
-    out.push(b'{');
+fn write_object(out: &mut Out, members: &[(Cow<'_, str>, Value<'_>)], ignore: &[Remaining<'_>]) {
+    out.bytes.push(b'{');
     let mut separator: &[u8] = b"";
     let mut write_member = |(name, value): &(Cow<'_, str>, Value<'_>)| {
         let inner: Vec<Remaining<'_>> = ignore
@@ -90,20 +119,26 @@ fn write_object(out: &mut Vec<u8>, members: &[(Cow<'_, str>, Value<'_>)], ignore
         if inner.iter().any(|rest| rest.is_empty()) {
             return;
         }
-        out.extend_from_slice(separator);
+        out.bytes.extend_from_slice(separator);
         separator = b",";
-        write_string(out, name);
-        out.push(b':');
+        write_string(&mut out.bytes, name);
+        out.bytes.push(b':');
         write_value(out, value, &inner);
     };
     if members.is_sorted_by(|(a, _), (b, _)| by_utf_16(a, b).is_le()) {
         members.iter().for_each(&mut write_member);
+    } else if members.len() <= FEW_MEMBERS {
+        // Without an allocation: most objects are this small.
+        let mut order: [usize; FEW_MEMBERS] = std::array::from_fn(|index| index);
+        let order = &mut order[..members.len()];
+        order.sort_unstable_by(|&a, &b| by_utf_16(&members[a].0, &members[b].0));
+        order.iter().for_each(|&index| write_member(&members[index]));
     } else {
         let mut sorted: Vec<_> = members.iter().collect();
         sorted.sort_by(|(a, _), (b, _)| by_utf_16(a, b));
         sorted.into_iter().for_each(write_member);
     }
-    out.push(b'}');
+    out.bytes.push(b'}');
 }
 
 /// Compares as RFC 8785 section 3.2.3 asks: by UTF-16 code units.
@@ -123,6 +158,7 @@ fn by_utf_16(a: &str, b: &str) -> Ordering {
 /// `\u00xx` in lower case, all else literally.
 fn write_string(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(text.len() + 2);
     out.push(b'"');
     let mut rest = text.as_bytes();
     loop {

@@ -17,6 +17,7 @@
 //! a receipt keeps, so that the same event id with other content is noticed.
 
 mod canonical;
+mod form;
 #[cfg(test)]
 mod model;
 mod number;
@@ -26,6 +27,7 @@ mod pointer;
 mod properties;
 
 pub use canonical::{CANONICAL_VERSION, canonical, payload_hash};
+pub use form::parse_form;
 pub use number::Number;
 pub use parse::{MAX_DEPTH, parse};
 pub use pointer::{MAX_TOKENS, Pointer, PointerError};

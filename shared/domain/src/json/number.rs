@@ -5,7 +5,6 @@
 //! value is `digits * 10^exponent`, where the significant digits have no zero at either end; zero has no digits. Nothing is ever expanded: work is linear in the length of the text, not in the size of the number.
 
 use std::fmt;
-use std::io::Write as _;
 
 /// A JSON number: its exact text, checked by the parser.
 ///
@@ -39,6 +38,11 @@ impl<'a> Number<'a> {
         };
         let exponent = written.checked_add(Significant::of(mantissa).shift)?;
         Some(Number { text, exponent })
+    }
+
+    /// Takes digits with an optional minus sign, without a superfluous zero in front.
+    pub(super) fn integer(text: &'a str) -> Self {
+        Number { text, exponent: length(text) - length(text.trim_end_matches('0')) }
     }
 
     /// The number as it was sent.
@@ -81,6 +85,11 @@ impl<'a> Number<'a> {
 
     /// Appends [`Number::canonical`], which is ASCII.
     pub(super) fn write_canonical(&self, out: &mut Vec<u8>) {
+        // Most numbers of a body are these, and need no taking apart.
+        let plain = self.text.as_bytes();
+        if self.exponent == 0 && plain.last() != Some(&b'0') && plain.iter().all(u8::is_ascii_digit) {
+            return out.extend_from_slice(plain);
+        }
         let significant = self.significant();
         if significant.is_zero() {
             out.push(b'0');
@@ -92,8 +101,8 @@ impl<'a> Number<'a> {
         out.extend_from_slice(significant.before_point.as_bytes());
         out.extend_from_slice(significant.after_point.as_bytes());
         if self.exponent != 0 {
-            // Writing to a Vec cannot fail.
-            let _ = write!(out, "e{}", self.exponent);
+            out.push(b'e');
+            out.extend_from_slice(self.exponent.to_string().as_bytes());
         }
     }
 

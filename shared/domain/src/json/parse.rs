@@ -28,7 +28,8 @@ const EXPECTED_VALUE: &str = "expected a value";
 /// for a text that has no other fault, so "ambiguous" never hides "not JSON".
 pub fn parse(bytes: &[u8]) -> Result<Value<'_>, JsonError> {
     let text = std::str::from_utf8(bytes).map_err(|error| JsonError::NotUtf8 { offset: error.valid_up_to() })?;
-    let mut parser = Parser { text, at: 0, depth: 0, name_offsets: Vec::new(), duplicate: None };
+    let (items, members) = (Vec::new(), Vec::new());
+    let mut parser = Parser { text, at: 0, depth: 0, name_offsets: Vec::new(), duplicate: None, items, members };
     parser.skip_white_space();
     match parser.peek() {
         None => return Err(JsonError::Empty),
@@ -58,6 +59,10 @@ struct Parser<'a> {
     name_offsets: Vec<usize>,
     /// The first repeated name.
     duplicate: Option<usize>,
+    /// Elements of the open arrays and members of the open objects, the innermost container's last: each container is
+    /// allocated once, when it closes, at its exact size.
+    items: Vec<Value<'a>>,
+    members: Vec<(Cow<'a, str>, Value<'a>)>,
 }
 
 impl<'a> Parser<'a> {
@@ -88,29 +93,29 @@ impl<'a> Parser<'a> {
     }
 
     fn array(&mut self) -> Result<Value<'a>, JsonError> {
-        let mut items = Vec::new();
         self.skip_white_space();
         if self.eat(b']') {
-            return Ok(Value::Array(items));
+            return Ok(Value::Array(Vec::new()));
         }
+        let first = self.items.len();
         loop {
             self.skip_white_space();
-            items.push(self.value()?);
+            let item = self.value()?;
+            self.items.push(item);
             self.skip_white_space();
             if self.eat(b']') {
-                return Ok(Value::Array(items));
+                return Ok(Value::Array(self.items.drain(first..).collect()));
             }
             self.expect(b',', "expected ',' or ']'")?;
         }
     }
 
     fn object(&mut self) -> Result<Value<'a>, JsonError> {
-        let mut members = Vec::new();
         self.skip_white_space();
         if self.eat(b'}') {
-            return Ok(Value::Object(members));
+            return Ok(Value::Object(Vec::new()));
         }
-        let first_name = self.name_offsets.len();
+        let (first_name, first) = (self.name_offsets.len(), self.members.len());
         loop {
             self.skip_white_space();
             self.name_offsets.push(self.at);
@@ -121,14 +126,16 @@ impl<'a> Parser<'a> {
             self.skip_white_space();
             self.expect(b':', "expected ':' after a member name")?;
             self.skip_white_space();
-            members.push((name, self.value()?));
+            let value = self.value()?;
+            self.members.push((name, value));
             self.skip_white_space();
             if self.eat(b'}') {
                 break;
             }
             self.expect(b',', "expected ',' or '}'")?;
         }
-        if let Some(repeated) = first_repeat(&members, |(name, _)| name) {
+        let members: Vec<_> = self.members.drain(first..).collect();
+        if let Some(repeated) = first_repeat(&members, |(name, _)| name.as_ref()) {
             let offset = self.name_offsets[first_name + repeated];
             self.duplicate = Some(self.duplicate.map_or(offset, |known| known.min(offset)));
         }
@@ -229,6 +236,9 @@ impl<'a> Parser<'a> {
         } else {
             self.digits("expected a digit after '-'")?;
         }
+        if !matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
+            return Ok(Value::Number(Number::integer(&self.text[start..self.at])));
+        }
         if self.eat(b'.') {
             self.digits("expected a digit after the decimal point")?;
         }
@@ -289,7 +299,7 @@ impl<'a> Parser<'a> {
 }
 
 /// The index of the first item whose key an earlier item has. At most `n log n` comparisons, or a fixed number.
-fn first_repeat<T, K: Ord>(items: &[T], key: impl Fn(&T) -> &K) -> Option<usize> {
+fn first_repeat<T, K: Ord + ?Sized>(items: &[T], key: impl Fn(&T) -> &K) -> Option<usize> {
     if items.is_sorted_by(|a, b| key(a) < key(b)) {
         return None;
     }

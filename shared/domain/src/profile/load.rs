@@ -1,12 +1,20 @@
-//! Reads `providers.toml`: every mistake is refused with the profile, the field and the remedy.
+//! Reads `providers.toml`: every mistake is refused with its place, the field and the remedy.
+//!
+//! First the form, by [`shape::SHAPE`](super::shape), which finds every departure; then, per provider, what the fields
+//! say. The two tables of fields (there and here) are held together by a test.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::checks;
+use toml::Spanned;
+use toml::de::{DeValue, ValueDeserializer};
+
 use super::forward::RawForward;
-use super::{EventRule, Fields, IdSource, Items, OnlyIf, Profile, Source, TimeAt, TimeUnit};
+use super::secret::{RawSecret, SecretRef};
+use super::{BodyForm, EventRule, Fields, IdSource, Items, OnlyIf, Profile, Source, TimeAt, TimeUnit};
+use super::{checks, shape, strict};
+use crate::config::{Document, FileError, Finding, Problem};
 use crate::event::CONTROL_PROVIDER;
 use crate::ids::{Provider, TenantId};
 use crate::job::{Outcome, Overage, Policies};
@@ -14,24 +22,8 @@ use crate::json::Pointer;
 use crate::operation::{Consumer, OperationName};
 
 const HOUR_MS: i64 = 3_600_000;
-
-/// Why `providers.toml` is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProfileError {
-    /// TOML or a field's form; the message carries line and column.
-    #[error("providers.toml: {0}")]
-    Syntax(String),
-    /// A value that parses and makes no sense.
-    #[error("providers.toml: provider {provider:?}, `{field}`: {problem}")]
-    Invalid {
-        /// The slug.
-        provider: String,
-        /// The field.
-        field: &'static str,
-        /// What is wrong and what to do.
-        problem: String,
-    },
-}
+/// How long a run is assumed to take at most where a profile does not say, in hours.
+pub(super) const DEFAULT_RUN_LIMIT_HOURS: u32 = 48;
 
 /// All configured endpoints by slug.
 #[derive(Debug, Clone, Default)]
@@ -39,18 +31,19 @@ pub struct Profiles(BTreeMap<String, Profile>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    providers: BTreeMap<String, Raw>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Raw {
     signature: signature::Recipe,
-    secrets: Vec<String>,
+    secrets: Vec<RawSecret>,
     owner: String,
     retry_window_hours: u32,
+    run_limit_hours: Option<u32>,
+    retention_days: Option<u32>,
+    #[serde(default)]
+    notes: Vec<String>,
+    #[serde(default)]
+    body: BodyForm,
+    #[serde(default = "accepted")]
+    accept_status: u16,
     tenants: Vec<String>,
     event_id: RawIdSource,
     #[serde(default = "yes")]
@@ -148,6 +141,7 @@ struct RawFields {
 struct RawEvent {
     outcome: Option<Outcome>,
     operations: Vec<OperationName>,
+    unbilled: Option<String>,
     #[serde(default)]
     fields: RawFields,
     #[serde(default)]
@@ -155,6 +149,10 @@ struct RawEvent {
     #[serde(default)]
     data: BTreeMap<String, String>,
     forward: Option<RawForward>,
+}
+
+fn accepted() -> u16 {
+    202
 }
 
 fn yes() -> bool {
@@ -173,11 +171,23 @@ impl Profiles {
     /// Reads and checks `providers.toml`.
     ///
     /// # Errors
-    /// [`ProfileError`] naming the profile, the field and the remedy.
-    pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        let file: File = toml::from_str(text).map_err(|e| ProfileError::Syntax(e.to_string()))?;
-        let profile = |(slug, raw): (String, Raw)| build(&slug, raw).map(|p| (slug, p));
-        file.providers.into_iter().map(profile).collect::<Result<_, _>>().map(Self)
+    /// [`FileError`] with every mistake, its place and the remedy.
+    pub fn parse(text: &str) -> Result<Self, FileError> {
+        let (profiles, _, findings) = read(text);
+        if findings.is_empty() { Ok(profiles) } else { Err(FileError { file: "providers.toml", findings }) }
+    }
+
+    /// Every mistake that [`Profiles::parse`] finds, and beyond them what no endpoint should go live with: an unfilled
+    /// handoff field, a completion that nothing settles, an id that no signature covers and is said to be signed.
+    pub fn check(text: &str) -> Vec<Finding> {
+        let (profiles, document, mut findings) = read(text);
+        for profile in profiles.iter() {
+            let problems = strict::problems(profile).into_iter();
+            let below = ["providers", profile.slug.as_str()];
+            findings.extend(problems.map(|problem| document.finding(problem.below(&below))));
+        }
+        findings.sort();
+        findings
     }
 
     /// The profile of a slug.
@@ -191,75 +201,148 @@ impl Profiles {
     }
 }
 
-/// Builds one profile; `at` makes the error for a field.
-fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
-    let at = |field: &'static str| {
-        move |problem: String| ProfileError::Invalid { provider: slug.to_owned(), field, problem }
-    };
-    let source = |field: &'static str, text: &str| text.parse::<Source>().map_err(at(field));
-    let optional = |field: &'static str, text: &Option<String>| text.as_deref().map(|t| source(field, t)).transpose();
-    let pointer = |field: &'static str, text: &str| text.parse::<Pointer>().map_err(|e| at(field)(e.to_string()));
+/// The profiles that could be built, and every mistake.
+fn read(text: &str) -> (Profiles, Document<'_>, Vec<Finding>) {
+    let (document, mut findings) = Document::parse(text);
+    let mut profiles = Profiles::default();
+    // What a syntax error leaves behind would only be told twice.
+    if findings.is_empty() {
+        let mut problems = Vec::new();
+        crate::config::shape::check(&shape::SHAPE, document.root(), &mut Vec::new(), &mut problems);
+        let tables = document.root().get_ref().get("providers").and_then(|value| value.get_ref().as_table());
+        for (slug, value) in tables.into_iter().flatten() {
+            let slug = slug.get_ref().as_ref();
+            if problems.iter().any(|problem| problem.path.get(1).is_some_and(|step| step == slug)) {
+                continue;
+            }
+            match profile(slug, value) {
+                Ok(profile) => drop(profiles.0.insert(slug.to_owned(), profile)),
+                Err(found) => problems.extend(found.into_iter().map(|problem| problem.below(&["providers", slug]))),
+            }
+        }
+        findings = problems.into_iter().map(|problem| document.finding(problem)).collect();
+    }
+    findings.sort();
+    (profiles, document, findings)
+}
+
+/// One provider's table, which has the right form.
+fn profile(slug: &str, value: &Spanned<DeValue<'_>>) -> Result<Profile, Vec<Problem>> {
+    // By itself first, so that a wrong recipe is told at its own line.
+    if let Some(recipe) = value.get_ref().get("signature") {
+        signature::Recipe::deserialize(ValueDeserializer::from(recipe.clone())).map_err(|error| {
+            vec![Problem::new(&["signature"], error.message(), "see \"Add a provider\" in README.md")]
+        })?;
+    }
+    let raw = Raw::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| {
+        vec![Problem::new(&[], error.message(), "correct the value; README.md has an example of every field")]
+    })?;
+    build(slug, raw)
+}
+
+/// Gathers what is wrong with one profile.
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn add(&mut self, path: &[&str], cause: impl Into<String>, remedy: impl Into<String>) {
+        self.0.push(Problem::new(path, cause, remedy));
+    }
+
+    /// The value, or its problem noted.
+    fn take<T>(&mut self, path: &[&str], read: Result<T, String>) -> Option<T> {
+        read.map_err(|cause| self.add(path, cause, "correct the value")).ok()
+    }
+}
+
+fn build(slug: &str, raw: Raw) -> Result<Profile, Vec<Problem>> {
+    let mut problems = Problems::default();
     if slug == CONTROL_PROVIDER || Consumer::ALL.iter().any(|consumer| consumer.as_str() == slug) {
-        return Err(at("slug")(
-            "this name is reserved for what operators ask and for the consumers' switches: choose another".to_owned(),
-        ));
+        let cause = format!("the slug `{slug}` is reserved for what operators ask and for the consumers' switches");
+        problems.add(&[], cause, "choose another");
     }
-    if raw.secrets.is_empty() {
-        return Err(at("secrets")("name at least one environment variable that holds a live secret".to_owned()));
+    for (path, policies) in std::iter::once((vec!["policies"], &raw.policies))
+        .chain(raw.models.iter().map(|(model, policies)| (vec!["models", model.as_str()], policies)))
+    {
+        check_policies(&mut problems, &path, (*policies).into());
     }
-    if raw.owner.trim().is_empty() {
-        return Err(at("owner")("name who answers for this provider".to_owned()));
+    let hold_hours = hold_hours(&mut problems, &raw);
+    let signed_id = matches!(&raw.event_id, RawIdSource::One(text) if text == "signed-id");
+    if signed_id && !raw.signature.signs_id() {
+        let cause = format!("scheme {} signs no id outside the body", raw.signature.name());
+        problems.add(&["event_id"], cause, "say where the id stands: \"body:/...\" or \"header:...\"");
     }
-    if ![200, 400, 409, 422].contains(&raw.quarantine_status) {
-        return Err(at("quarantine_status")("must be 200, 400, 409 or 422".to_owned()));
-    }
-    for policies in std::iter::once(&raw.policies).chain(raw.models.values()) {
-        check_policies((*policies).into()).map_err(at("policies"))?;
-    }
-    let expire_after_ms = i64::from(raw.expire_after_hours) * HOUR_MS;
-    // The life of a hold must outlast the run and every late delivery of its outcome.
-    let hold_hours = raw.hold_hours.unwrap_or(raw.retry_window_hours + 48);
-    if hold_hours <= raw.retry_window_hours {
-        return Err(at("hold_hours")(format!("must exceed the retry window of {} hours", raw.retry_window_hours)));
-    }
+    let slug = problems.take(&[], Provider::new(slug).map_err(|e| e.to_string()));
+    let tenants = problems.take(&["tenants"], tenants(&raw.tenants));
+    let event_id = problems.take(&["event_id"], id_source(&raw.event_id));
+    let event_type = problems.take(&["event_type"], raw.event_type.parse());
+    let first_sent = raw.first_sent.map(|time| (time.at.parse(), time.unit));
+    let first_sent =
+        first_sent.and_then(|(at, unit)| problems.take(&["first_sent", "at"], at).map(|at| TimeAt { at, unit }));
+    let attempt = raw.attempt.and_then(|text| problems.take(&["attempt"], text.parse()));
+    let pointer = |text: &String| text.parse::<Pointer>().map_err(|e| e.to_string());
+    let hash_ignore: Result<_, _> = raw.hash_ignore.iter().map(pointer).collect();
+    let hash_ignore = problems.take(&["hash_ignore"], hash_ignore).unwrap_or_default();
+    let items = problems.take(&["items"], items(raw.items, raw.item_id)).unwrap_or_default();
     let common = Common {
-        fields: fields(&raw.fields, &Fields::default()).map_err(at("fields"))?,
+        fields: problems.take(&["fields"], fields(&raw.fields, &Fields::default())).unwrap_or_default(),
         data: raw.data,
         forward: raw.forward,
     };
-    let only_if = |only: RawOnlyIf| source("only_if", &only.at).map(|at| OnlyIf { at, is: only.is });
-    let events = raw.events.into_iter().map(|(name, event)| rule(event, &common).map(|r| (name, r)));
-    let first_sent = match raw.first_sent {
-        Some(time) => Some(TimeAt { at: source("first_sent", &time.at)?, unit: time.unit }),
-        None => None,
+    let only_if: Result<_, _> = raw.only_if.into_iter().map(only_if).collect();
+    let only_if = problems.take(&["only_if"], only_if).unwrap_or_default();
+    let mut events = BTreeMap::new();
+    for (name, event) in raw.events {
+        let rule = rule(event, &common).map_err(|problem| problem.below(&["events", &name]));
+        match rule {
+            Ok(rule) => drop(events.insert(name, rule)),
+            Err(problem) => problems.0.push(problem),
+        }
+    }
+    let secrets = raw.secrets.into_iter().enumerate().filter_map(|(index, secret)| {
+        let read = SecretRef::try_from(secret).map_err(|problem| problem.below(&["secrets", &index.to_string()]));
+        read.map_err(|problem| problems.0.push(problem)).ok()
+    });
+    let secrets = secrets.collect();
+    let (Some(slug), Some(tenants), Some(event_id), Some(event_type)) = (slug, tenants, event_id, event_type) else {
+        return Err(problems.0);
     };
+    if !problems.0.is_empty() {
+        return Err(problems.0);
+    }
     let profile = Profile {
-        slug: Provider::new(slug).map_err(|e| at("slug")(e.to_string()))?,
+        slug,
         recipe: raw.signature,
-        secret_names: raw.secrets,
+        secrets,
         owner: raw.owner,
+        notes: raw.notes,
         retry_window_hours: raw.retry_window_hours,
-        tenants: tenants(&raw.tenants).map_err(at("tenants"))?,
-        event_id: id_source(&raw.event_id).map_err(at("event_id"))?,
+        retention_days: raw.retention_days,
+        tenants,
+        body: raw.body,
+        event_id,
         id_signed: raw.id_signed,
         number_ids_as_text: raw.number_ids_as_text,
-        items: items(raw.items, raw.item_id).map_err(at("items"))?,
-        event_type: source("event_type", &raw.event_type)?,
+        items,
+        event_type,
         first_sent,
-        attempt: optional("attempt", &raw.attempt)?,
-        hash_ignore: raw.hash_ignore.iter().map(|t| pointer("hash_ignore", t)).collect::<Result<_, _>>()?,
-        expire_after_ms,
+        attempt,
+        hash_ignore,
+        expire_after_ms: i64::from(raw.expire_after_hours) * HOUR_MS,
         hold_life_ms: i64::from(hold_hours) * HOUR_MS,
+        accept_status: raw.accept_status,
         quarantine_status: raw.quarantine_status,
-        only_if: raw.only_if.into_iter().map(only_if).collect::<Result<_, _>>()?,
+        only_if,
         minor_digits: raw.minor_digits,
         policies: raw.policies.into(),
         model_policies: raw.models.into_iter().map(|(model, policies)| (model, policies.into())).collect(),
-        events: events.collect::<Result<_, _>>().map_err(at("events"))?,
-        fields: common.fields.clone(),
+        events,
+        fields: common.fields,
     };
-    checks::items(&profile).map_err(at("items"))?;
-    Ok(profile)
+    match checks::items(&profile) {
+        Ok(()) => Ok(profile),
+        Err(cause) => Err(vec![Problem::new(&["items"], cause, "correct the value")]),
+    }
 }
 
 /// What an event type takes from its profile where it has nothing of its own.
@@ -282,6 +365,24 @@ fn items(at: Option<String>, id: Option<String>) -> Result<Option<Items>, String
     Ok(Some(Items { at, id }))
 }
 
+/// The life of a hold must outlast the run and every late delivery of its outcome.
+fn hold_hours(problems: &mut Problems, raw: &Raw) -> u32 {
+    let run_limit = raw.run_limit_hours.unwrap_or(DEFAULT_RUN_LIMIT_HOURS);
+    let wanted = raw.retry_window_hours + run_limit;
+    let hold_hours = raw.hold_hours.unwrap_or(wanted);
+    // Without a stated run limit any run is assumed to take some time.
+    let least = raw.retry_window_hours + raw.run_limit_hours.unwrap_or(1);
+    if hold_hours < least {
+        let cause = format!("a hold of {hold_hours} hours ends before the outcome is surely known");
+        problems.add(&["hold_hours"], cause, format!("give at least {least}: the run limit plus the retry window"));
+    }
+    hold_hours
+}
+
+fn only_if(only: RawOnlyIf) -> Result<OnlyIf, String> {
+    only.at.parse().map(|at| OnlyIf { at, is: only.is })
+}
+
 fn tenants(names: &[String]) -> Result<Option<Vec<TenantId>>, String> {
     match names {
         [] => Err("list the tenants this provider may speak for, or \"*\" for all".to_owned()),
@@ -294,12 +395,11 @@ fn tenants(names: &[String]) -> Result<Option<Vec<TenantId>>, String> {
     }
 }
 
-fn check_policies(policies: Policies) -> Result<(), String> {
+fn check_policies(problems: &mut Problems, path: &[&str], policies: Policies) {
     if policies.provisional_failure && policies.bill_partial {
-        let problem = "a provisional failure may not also bill partial usage: the later success would charge it again";
-        return Err(problem.to_owned());
+        let cause = "a provisional failure also bills partial usage, which the later success would charge again";
+        problems.add(path, cause, "keep one of `provisional_failure` and `bill_partial`");
     }
-    Ok(())
 }
 
 /// The fields of a table, with `base` where it names none.
@@ -332,32 +432,33 @@ fn fields(raw: &RawFields, base: &Fields) -> Result<Fields, String> {
     })
 }
 
-fn rule(event: RawEvent, common: &Common) -> Result<EventRule, String> {
+fn rule(event: RawEvent, common: &Common) -> Result<EventRule, Problem> {
     let terminal = |name: &OperationName| matches!(name, OperationName::CompleteJob | OperationName::SettleUsage);
     if event.operations.iter().any(terminal) && event.outcome.is_none() {
-        return Err(
-            "complete-job and settle-usage need `outcome = \"success\" | \"failure\" | \"canceled\"`".to_owned()
-        );
+        let cause = "complete-job and settle-usage need an outcome";
+        return Err(Problem::new(&["outcome"], cause, "add `outcome = \"success\"`, \"failure\" or \"canceled\""));
     }
     for (index, name) in event.operations.iter().enumerate() {
         if event.operations[..index].contains(name) {
-            return Err(format!("{name} is listed twice"));
+            return Err(Problem::new(&["operations"], format!("{name} is listed twice"), "remove one"));
         }
     }
-    let fields = fields(&event.fields, &common.fields)?;
-    let only = |only: RawOnlyIf| only.at.parse().map(|at| OnlyIf { at, is: only.is });
-    let only_if = event.only_if.into_iter().map(only).collect::<Result<_, _>>()?;
+    let told = |path: &'static str| move |cause: String| Problem::new(&[path], cause, "correct the value");
+    let fields = fields(&event.fields, &common.fields).map_err(told("fields"))?;
+    let only_if = event.only_if.into_iter().map(only_if).collect::<Result<_, _>>().map_err(told("only_if"))?;
     let mut named = common.data.clone();
     named.extend(event.data);
+    let forward = event.forward.or_else(|| common.forward.clone()).map(RawForward::checked).transpose();
     let rule = EventRule {
         outcome: event.outcome,
         operations: event.operations,
+        unbilled: event.unbilled,
         fields,
         only_if,
-        data: checks::data(named)?,
-        forward: event.forward.or_else(|| common.forward.clone()).map(RawForward::checked).transpose()?,
+        data: checks::data(named).map_err(told("data"))?,
+        forward: forward.map_err(told("forward"))?,
     };
-    checks::operations(&rule)?;
+    checks::operations(&rule).map_err(told("operations"))?;
     Ok(rule)
 }
 
@@ -389,3 +490,7 @@ impl std::str::FromStr for Source {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

@@ -4,6 +4,10 @@
 mod checks;
 mod forward;
 mod load;
+mod secret;
+mod shape;
+mod strict;
+mod worksheet;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +20,9 @@ use crate::json::Pointer;
 use crate::operation::{OperationName, hex_sha256};
 
 pub use forward::{Destination, Forward};
-pub use load::{ProfileError, Profiles};
+pub use load::Profiles;
+pub use secret::{SecretPlace, SecretRef};
+pub use shape::SHAPE;
 
 /// Where a text stands in a delivery: `header:NAME`, `body:/json/pointer`, or `item:/json/pointer` in one
 /// item of a delivery that carries several.
@@ -49,6 +55,17 @@ pub enum IdSource {
     At(Source),
     /// No id is supplied: derived from stable fields, never from the time of receipt.
     Derived(Vec<Pointer>),
+}
+
+/// How a body is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BodyForm {
+    /// JSON.
+    #[default]
+    Json,
+    /// `application/x-www-form-urlencoded`; its fields are read as the members of one object of texts.
+    Form,
 }
 
 /// How a time is written.
@@ -128,6 +145,8 @@ pub struct EventRule {
     pub outcome: Option<Outcome>,
     /// The operations, in the order in which they are planned.
     pub operations: Vec<OperationName>,
+    /// Why a completion of this type is not settled.
+    pub unbilled: Option<String>,
     /// Where this type's business fields stand: the profile's, with this type's own in their place.
     pub fields: Fields,
     /// What an event of this type must carry to lead to anything, such as a payment's status.
@@ -148,14 +167,20 @@ pub struct Profile {
     pub slug: Provider,
     /// How its signatures are made.
     pub recipe: signature::Recipe,
-    /// Names of the environment variables that hold its live secrets.
-    pub secret_names: Vec<String>,
+    /// Where its live secrets are.
+    pub secrets: Vec<SecretRef>,
     /// Who answers for it.
     pub owner: String,
+    /// What an operator should know of it.
+    pub notes: Vec<String>,
     /// How long the provider tries again, in hours.
     pub retry_window_hours: u32,
+    /// For how many days the bodies of its deliveries are kept; 0 is not at all, `None` is not decided.
+    pub retention_days: Option<u32>,
     /// The tenants it may speak for; `None` is all.
     pub tenants: Option<Vec<TenantId>>,
+    /// How its bodies are written.
+    pub body: BodyForm,
     /// Where the event id stands.
     pub event_id: IdSource,
     /// False when the provider signs no id.
@@ -176,6 +201,8 @@ pub struct Profile {
     pub expire_after_ms: i64,
     /// Life of a hold in milliseconds: above the run limit plus the provider's retry window.
     pub hold_life_ms: i64,
+    /// Status of a new event that is taken: 202, or 200 for a provider that sends again on any other.
+    pub accept_status: u16,
     /// Status for what cannot be processed: 200, or 400, 409, 422 where the provider wants it.
     pub quarantine_status: u16,
     /// What an event must carry to be this endpoint's at all.
@@ -212,6 +239,16 @@ impl Profile {
         }
         let named: Vec<String> = self.hash_ignore.iter().map(ToString::to_string).collect();
         format!("{}-", &hex_sha256(&named.join("\n"))[..8])
+    }
+
+    /// The secrets' names, for messages.
+    pub fn secret_names(&self) -> Vec<&str> {
+        self.secrets.iter().map(|secret| secret.id.as_str()).collect()
+    }
+
+    /// The handoff worksheet: what everybody who runs or uses this endpoint should know, in Markdown.
+    pub fn worksheet(&self) -> String {
+        worksheet::markdown(self)
     }
 
     /// True when the profile may speak for this tenant.

@@ -56,6 +56,9 @@ pub(super) fn from_hex(secret: &Secret) -> Result<Ed25519, ConfigError> {
     Ed25519::from_public(secret, &bytes)
 }
 
+/// So many keys of a set are used: every one of them is tried on every request.
+const MAX_KEYS: usize = 32;
+
 #[derive(Deserialize)]
 struct KeySet {
     keys: Vec<Jwk>,
@@ -77,7 +80,8 @@ pub(super) fn from_jwks(secret: &Secret) -> Result<Vec<Ed25519>, ConfigError> {
     let set: KeySet =
         serde_json::from_str(&secret.value).map_err(|_| wrong("a JSON Web Key Set (`{\"keys\":[...]}`)"))?;
     let mut keys = Vec::new();
-    for jwk in set.keys.iter().filter(|jwk| jwk.kty == "OKP" && jwk.crv.as_deref() == Some("Ed25519")) {
+    let ed25519 = |jwk: &&Jwk| jwk.kty == "OKP" && jwk.crv.as_deref() == Some("Ed25519");
+    for jwk in set.keys.iter().filter(ed25519).take(MAX_KEYS) {
         let x = jwk.x.as_deref().unwrap_or_default();
         let bytes = URL_SAFE_NO_PAD.decode(x).map_err(|_| wrong("a key set whose `x` members are base64url"))?;
         keys.push(Ed25519::from_public(secret, &bytes)?);

@@ -1,16 +1,22 @@
 //! `application/x-www-form-urlencoded` as bytes: names and values are not forced into UTF-8, since two different bodies must
 //! not become one signed string.
 
-/// The decoded pairs in order. A malformed percent escape stands for itself (WHATWG URL, 5.1).
+/// The decoded pairs in order, each with the offset at which it begins. A malformed percent escape stands for itself
+/// (WHATWG URL, 5.1). Decoded text is never longer than the body.
+pub fn form_fields(body: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>, Vec<u8>)> {
+    let mut next = 0;
+    body.split(|&b| b == b'&').filter_map(move |pair| {
+        let offset = next;
+        next += pair.len() + 1;
+        let mut halves = pair.splitn(2, |&b| b == b'=');
+        let mut half = || decode(halves.next().unwrap_or_default());
+        (!pair.is_empty()).then(|| (offset, half(), half()))
+    })
+}
+
+/// The decoded pairs in order.
 pub(crate) fn pairs(body: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    body.split(|&b| b == b'&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| {
-            let mut halves = pair.splitn(2, |&b| b == b'=');
-            let mut half = || decode(halves.next().unwrap_or_default());
-            (half(), half())
-        })
-        .collect()
+    form_fields(body).map(|(_, name, value)| (name, value)).collect()
 }
 
 /// The value of a field that occurs exactly once.
