@@ -21,6 +21,7 @@ pub mod planted;
 pub mod price;
 pub mod profile;
 pub mod receipt;
+pub mod reconcile;
 pub mod status;
 pub mod submit;
 pub mod time;

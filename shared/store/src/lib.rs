@@ -5,6 +5,7 @@
 //! SDK error's Debug can hold a stored item, so it is converted here and dropped.
 
 mod balances;
+mod cases;
 mod error;
 mod events;
 mod item;
@@ -12,6 +13,7 @@ mod jobs;
 mod ledger;
 mod operations;
 mod requests;
+mod runs;
 mod statements;
 mod sweep;
 pub mod tables;
@@ -19,13 +21,15 @@ mod view;
 
 use aws_sdk_dynamodb::Client;
 
+pub use cases::ReviewKey;
 pub use error::{Commit, StoreError};
 pub use events::{EventRecords, ReceiptPut};
 pub use jobs::{Attached, ProgressPut, Submitted, TransitionPut};
 pub use ledger::{MAX_ACTIONS, WalletCreated};
 pub use operations::OperationPut;
 pub use requests::ControlRequest;
-pub use statements::StatementPage;
+pub use runs::FoundPage;
+pub use statements::{EntryKey, StatementPage};
 pub use sweep::{Cursor, OpenReview};
 
 /// Names of the four tables.

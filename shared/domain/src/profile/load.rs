@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::list::RawList;
 use super::{EventRule, Fields, IdSource, OnlyIf, Profile, Source, TimeAt, TimeUnit};
 use crate::event::CONTROL_PROVIDER;
 use crate::ids::{Provider, TenantId};
@@ -77,6 +78,7 @@ struct Raw {
     models: BTreeMap<String, RawPolicies>,
     #[serde(default)]
     events: BTreeMap<String, RawEvent>,
+    list: Option<RawList>,
 }
 
 #[derive(Deserialize)]
@@ -237,6 +239,7 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, ProfileError> {
         policies: raw.policies.into(),
         model_policies: raw.models.into_iter().map(|(model, policies)| (model, policies.into())).collect(),
         events: events.collect::<Result<_, _>>().map_err(at("events"))?,
+        list: raw.list.map(RawList::build).transpose().map_err(at("list"))?,
     })
 }
 

@@ -1,6 +1,7 @@
 //! A provider's profile: where its events carry what, which types lead to which operations, and
 //! which limits and policies hold. Profiles are data (`infra/providers.toml`), not code.
 
+mod list;
 mod load;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use crate::job::{Outcome, Policies};
 use crate::json::Pointer;
 use crate::operation::{OperationName, hex_sha256};
 
+pub use list::{ListHeader, ListProfile, ListStatus, ListUrl};
 pub use load::{ProfileError, Profiles};
 
 /// Where a text stands in a delivery: `header:NAME` or `body:/json/pointer`.
@@ -159,6 +161,8 @@ pub struct Profile {
     pub model_policies: BTreeMap<String, Policies>,
     /// By event type.
     pub events: BTreeMap<String, EventRule>,
+    /// Where the provider lists its own jobs, for the reconciler.
+    pub list: Option<ListProfile>,
 }
 
 impl Profile {
