@@ -14,6 +14,7 @@ mod money;
 mod path;
 mod privacy;
 mod receiver;
+mod reconcile;
 mod recovery;
 mod sender;
 mod template;

@@ -150,7 +150,14 @@ impl World {
         let random = Arc::new(SharedRandom::seeded(seed));
         let app = App {
             store: store(&aws, &net, "control", seed).await,
-            queues: queues(&aws, &net, "control", seed, QueueUrls { job: String::new(), billing: String::new() }).await,
+            queues: queues(
+                &aws,
+                &net,
+                "control",
+                seed,
+                QueueUrls { job: String::new(), billing: String::new(), reconcile: String::new() },
+            )
+            .await,
             clock: Arc::new(clock.clone()),
             random,
             profiles: Arc::new(profiles),

@@ -4,6 +4,7 @@
 mod actions;
 mod events;
 mod jobs;
+mod reconciliations;
 mod statements;
 mod wallets;
 
@@ -58,6 +59,12 @@ async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<Gatewa
         },
         ("GET", ["control", "events", provider, id @ ..]) if !id.is_empty() => {
             events::show(app, provider, &id.join("/")).await
+        }
+        ("POST", ["control", "reconciliations"]) => reconciliations::start(app, event).await,
+        ("GET", ["control", "reconciliations", run]) => reconciliations::show(app, event, run).await,
+        ("GET", ["control", "reconciliations", run, "cases", case]) => reconciliations::case(app, run, case).await,
+        ("POST", ["control", "reconciliations", run, "cases", case]) => {
+            reconciliations::decide(app, event, run, case).await
         }
         _ => Err(Problem::not_found(format!("no such call: {method} {}", event.raw_path))),
     }

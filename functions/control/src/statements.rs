@@ -18,7 +18,7 @@ const PAGE: usize = 200;
 /// Jobs of one page of holds or exported lines: each is read again one by one.
 const JOBS_PAGE: usize = 50;
 
-fn limit(event: &GatewayEvent, most: usize) -> Result<usize, Problem> {
+pub(crate) fn limit(event: &GatewayEvent, most: usize) -> Result<usize, Problem> {
     match event.query("limit") {
         None => Ok(most),
         Some(text) => match text.parse() {

@@ -7,6 +7,8 @@
 
 mod expiry;
 
+pub use expiry::close as close_expired;
+
 use domain::decide::{NoEffect, exhausted};
 use domain::event::EventRef;
 use domain::keys::shard_of;

@@ -15,6 +15,7 @@ mod import;
 mod job;
 mod output;
 mod pages;
+mod reconcile;
 mod secrets;
 mod send;
 mod sign;
@@ -48,6 +49,7 @@ fn run(verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Send(args) => send::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Explain(args) => explain::run(args),
+        Verb::Reconcile(args) => reconcile::run(args),
         Verb::Wallet(WalletVerb::Create(args)) => wallet::create(args),
         Verb::Wallet(WalletVerb::Fund(args)) => wallet::fund(args),
         Verb::Wallet(WalletVerb::Show(args)) => wallet::show(args),

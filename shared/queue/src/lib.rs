@@ -9,9 +9,11 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use domain::message::Message;
 use domain::operation::Consumer;
+use domain::reconcile::PartMessage;
 
 pub use definition::{
-    DLQ_RETENTION_S, MAX_RECEIVE_COUNT, RETENTION_S, VISIBILITY_S, create_queues, dead_letter_name, queue_name,
+    DLQ_RETENTION_S, MAX_RECEIVE_COUNT, RECONCILE_VISIBILITY_S, RETENTION_S, VISIBILITY_S, create_queues,
+    dead_letter_name, queue_name, reconcile_dead_letter_name, reconcile_queue_name,
 };
 
 /// Why a send is not certain. The receipt is durable, so the relay sends what is left.
@@ -41,6 +43,8 @@ pub struct QueueUrls {
     pub job: String,
     /// Billing queue.
     pub billing: String,
+    /// The reconciler's queue.
+    pub reconcile: String,
 }
 
 /// The consumers' queues behind one client.
@@ -77,5 +81,20 @@ impl Queues {
             .message_group_id(&message.group)
             .message_deduplication_id(message.key.deduplication_id(message.generation));
         send.send().await.map(|_| ()).map_err(|error| queue_error("send message", &error))
+    }
+
+    /// Sends one part of a reconciliation run; `dispatch` tells a later sending of the same part from a repeat.
+    ///
+    /// # Errors
+    /// [`QueueError`]; the message may or may not have arrived.
+    pub async fn send_part(&self, message: &PartMessage, dispatch: i64) -> Result<(), QueueError> {
+        let send = self
+            .client
+            .send_message()
+            .queue_url(&self.urls.reconcile)
+            .message_body(message.to_json())
+            .message_group_id(message.group())
+            .message_deduplication_id(message.deduplication_id(dispatch));
+        send.send().await.map(|_| ()).map_err(|error| queue_error("send part", &error))
     }
 }

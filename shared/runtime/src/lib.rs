@@ -6,6 +6,7 @@ pub mod clients;
 pub mod clock;
 pub mod consumer;
 pub mod dispatch;
+pub mod fetch;
 pub mod gateway;
 pub mod lambda;
 pub mod problem;

@@ -36,7 +36,11 @@ impl Settings {
                 ledger: get(LEDGER_TABLE),
                 balances: get(BALANCES_TABLE),
             },
-            queues: QueueUrls { job: get(JOB_QUEUE_URL), billing: get(BILLING_QUEUE_URL) },
+            queues: QueueUrls {
+                job: get(JOB_QUEUE_URL),
+                billing: get(BILLING_QUEUE_URL),
+                reconcile: get(RECONCILE_QUEUE_URL),
+            },
             log: var(LOG).unwrap_or_else(|| "info".to_owned()),
         })
     }
@@ -54,6 +58,8 @@ pub const BALANCES_TABLE: &str = "HOOKLEDGER_BALANCES_TABLE";
 pub const JOB_QUEUE_URL: &str = "HOOKLEDGER_JOB_QUEUE_URL";
 /// URL of the billing queue.
 pub const BILLING_QUEUE_URL: &str = "HOOKLEDGER_BILLING_QUEUE_URL";
+/// URL of the reconciler's queue.
+pub const RECONCILE_QUEUE_URL: &str = "HOOKLEDGER_RECONCILE_QUEUE_URL";
 /// Public base URL of the webhooks, for schemes that sign the URL; optional.
 pub const PUBLIC_URL: &str = "HOOKLEDGER_PUBLIC_URL";
 /// Log level.

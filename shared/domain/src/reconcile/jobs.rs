@@ -1,7 +1,8 @@
 //! One job: its transitions against its closes, its usage against its charge, its hold against its expiry.
 
 use super::receipts::not_dispatched;
-use super::{Action, CaseClass, EXPIRY_MARGIN_MS, Finding, GRACE_MS, Subject};
+use super::{Action, CaseClass, EXPIRY_MARGIN_MS, Finding, GRACE_MS, Listed, Subject};
+use crate::decide::settle::above_cap;
 use crate::job::{JobRecords, Outcome, Transition};
 use crate::ledger::{Entry, EntryKind, JobLedger};
 use crate::money::Micros;
@@ -168,4 +169,29 @@ fn mismatch(view: &JobView<'_>, last: &Transition) -> Option<Finding> {
             Some(Finding { fact: "unpriced".to_owned(), ..finding.with_money(entry.amount, currency) })
         }
     }
+}
+
+/// What makes up for a charge that is not the price of its usage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compensation {
+    /// By how much the charge is adjusted; negative gives back.
+    pub amount: Micros,
+    /// The usage that is then charged.
+    pub usage: Usage,
+    /// What the price says beyond it, where a policy or a person capped it.
+    pub uncharged: Micros,
+}
+
+/// The adjustment towards the recorded usage, or towards that of the provider's list; `None` where there is nothing to
+/// make up for, or nothing was charged.
+pub fn compensation(listed: Option<&Listed>, records: &JobRecords, ledger: &JobLedger) -> Option<Compensation> {
+    let view = JobView { records, ledger, decider: None, has_list: false, now_ms: 0 };
+    let last = records.transitions.last()?;
+    let (charged, entry) = charged_usage(&view, last)?;
+    let (usage, uncharged) = match listed.and_then(|listed| listed.usage.as_ref()) {
+        Some(usage) => (usage, above_cap(records, records.job.price.charge(usage).ok()?)),
+        None => (charged, entry.uncharged),
+    };
+    let amount = difference(&view, last, usage, uncharged).filter(|amount| *amount != Micros::ZERO)?;
+    Some(Compensation { amount, usage: usage.clone(), uncharged })
 }
