@@ -9,14 +9,14 @@ use std::time::Duration;
 use domain::ids::Provider;
 use domain::limits::{EXPIRY_BUCKET_MS, SHARDS};
 use domain::profile::{ListProfile, Profile};
-use domain::reconcile::{ListPage, Listed, compare_listed, missing_at_provider, read_page};
+use domain::reconcile::{CaseClass, ListPage, Listed, Subject, compare_listed, missing_at_provider, read_page};
 use futures_util::future::join_all;
 use runtime::fetch::{FetchError, Get};
 use runtime::gateway::path_part;
 use store::StoreError;
 
 use crate::record::Recorder;
-use crate::{ListAccess, PartError, Reconciler, SIDE_BY_SIDE};
+use crate::{ListAccess, PartError, Reconciler, SIDE_BY_SIDE, reviews};
 
 /// Bytes of one page at most: 4 MiB.
 const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
@@ -40,7 +40,10 @@ impl Reconciler {
             }
         };
         match self.read_list(recorder, profile, list, access).await {
-            Ok(Some(listed)) => Ok(self.missing(recorder, profile, &listed).await?),
+            Ok(Some(listed)) => {
+                self.listed_again(recorder, profile, &listed).await?;
+                Ok(self.missing(recorder, profile, &listed).await?)
+            }
             Ok(None) => Ok(()),
             Err(PartError::Fetch(error)) if !error.is_transient() => {
                 recorder.result.skipped.push(format!("list of {provider}: {error}"));
@@ -117,6 +120,21 @@ impl Reconciler {
                     Err(StoreError::Corrupt { .. }) => {}
                     Err(error) => return Err(error),
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Jobs that were missing and are in the list now.
+    async fn listed_again(
+        &self, recorder: &Recorder<'_>, profile: &Profile, listed: &HashSet<String>,
+    ) -> Result<(), StoreError> {
+        for case in reviews::open_cases(&self.app, CaseClass::MissingAtProvider).await? {
+            let Subject::Job { tenant, job } = &case.subject else { continue };
+            let Some(records) = self.app.store.load_job(tenant, job).await? else { continue };
+            let reference = records.job.provider_ref.as_ref();
+            if records.job.provider == profile.slug && reference.is_some_and(|r| listed.contains(r.as_str())) {
+                reviews::gone(recorder, &case).await?;
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 
 use domain::event::EventRef;
 use domain::keys;
+use domain::limits::SHARDS;
 use domain::operation::{OperationKey, OperationState};
 use domain::reconcile::{
     Action, Case, CaseClass, CaseState, Decision, Finding, OLD_REVIEW_MS, Resolution, Subject, compare_listed,
@@ -57,22 +58,40 @@ fn old_conflict(event: EventRef, hash: &str, since_ms: i64) -> Finding {
 
 /// Resolves an open case whose fact is gone; one that still stands is listed with this run.
 async fn look_again(recorder: &mut Recorder<'_>, id: &str) -> Result<(), StoreError> {
-    let (app, now_ms) = (recorder.app, recorder.app.clock.now_ms());
+    let app = recorder.app;
     let Some(case) = app.store.get_case(id).await?.filter(|case| case.state == CaseState::Open) else { return Ok(()) };
     match stands(app, &case).await? {
         Some(true) => {
             // Listed with the run, and counted by the part that found it.
             app.store.put_found(&recorder.run.id, &case.id, case.occurrence).await?;
         }
-        Some(false) => {
-            let (actor, reason) = (RECONCILER.to_owned(), format!("run {}", recorder.run.id));
-            let note = "a later look did not find it any more".to_owned();
-            let decision = Decision { resolution: Resolution::Gone, actor, reason, note, decided_ms: now_ms };
-            app.store.resolve_case(&case, &decision).await?; // losing to another writer is fine: it decided
-        }
+        Some(false) => gone(recorder, &case).await?,
         None => {}
     }
     Ok(())
+}
+
+/// Resolves a case whose fact a later look does not find any more.
+pub(crate) async fn gone(recorder: &Recorder<'_>, case: &Case) -> Result<(), StoreError> {
+    let (actor, reason) = (RECONCILER.to_owned(), format!("run {}", recorder.run.id));
+    let note = "a later look did not find it any more".to_owned();
+    let decided_ms = recorder.app.clock.now_ms();
+    let decision = Decision { resolution: Resolution::Gone, actor, reason, note, decided_ms };
+    recorder.app.store.resolve_case(case, &decision).await.map(|_| ()) // losing to another writer is fine: it decided
+}
+
+/// The open cases of a class, by the index of open reviews.
+pub(crate) async fn open_cases(app: &App, class: CaseClass) -> Result<Vec<Case>, StoreError> {
+    let (mut cases, prefix) = (Vec::new(), format!("{class}."));
+    for shard in 0..SHARDS {
+        for review in app.store.waiting_reviews(shard, i64::MAX, MOST).await? {
+            let Some((id, _)) = keys::case_of(&review.pk, &review.sk) else { continue };
+            if id.starts_with(&prefix) {
+                cases.extend(app.store.get_case(&id).await?.filter(|case| case.state == CaseState::Open));
+            }
+        }
+    }
+    Ok(cases)
 }
 
 /// Whether a case's fact still stands; `None` when that cannot be said now.

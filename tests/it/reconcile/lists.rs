@@ -1,10 +1,12 @@
 //! Our jobs against acme's own list.
 
-use local::world::{World, WorldConfig, completed, event_body};
+use local::world::{World, completed, event_body};
 use serde_json::{Value, json};
 
-use super::plant::{found_applied_and_gone, later, only, reconcile, settle, settled, told};
-use crate::harness::{accepted, balance, now_ms, state, submitted, submitted_with};
+use super::plant::{
+    brief, found_applied_and_gone, later, only, reconcile_all, settle, settled, submitted_briefly, told,
+};
+use crate::harness::{accepted, balance, now_ms, state, submitted_with};
 
 /// acme knows this of a job and tells nobody.
 fn knows(world: &World, id: &str, body: &str) {
@@ -19,7 +21,7 @@ async fn list_of(world: &World, reference: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_was_never_delivered_is_accepted_from_the_list() {
-    let world = submitted().await;
+    let world = submitted_briefly().await;
     knows(&world, "e1", &completed("j1"));
     assert_eq!(told(&list_of(&world, "early").await), [""; 0], "it may still be on its way");
     later(&world, 3).await;
@@ -37,7 +39,7 @@ async fn an_event_that_was_never_delivered_is_accepted_from_the_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_late_webhook_with_other_usage_is_a_conflict_and_no_second_effect() {
-    let world = submitted().await;
+    let world = submitted_briefly().await;
     knows(&world, "e1", &completed("j1"));
     later(&world, 3).await;
     let run = list_of(&world, "first").await;
@@ -72,11 +74,11 @@ async fn other_usage_in_the_list_is_made_up_for_by_the_difference() {
 
 #[tokio::test(start_paused = true)]
 async fn a_success_without_usage_is_settled_with_the_usage_of_the_list() {
-    let world = submitted().await;
+    let world = submitted_briefly().await;
     accepted(&world, "msg_1", &event_body("job.completed", "j1", json!({}))).await;
     world.drain().await.unwrap();
     later(&world, 3).await;
-    let run = reconcile(&world, "zero").await;
+    let run = reconcile_all(&world, "zero").await;
     assert_eq!(
         told(&run),
         ["missing-at-provider/person/open", "no-usage/ask-authority/open"][1..],
@@ -94,19 +96,21 @@ async fn a_success_without_usage_is_settled_with_the_usage_of_the_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_running_job_that_the_list_does_not_have_is_a_persons() {
-    let world = submitted().await;
+    let world = submitted_briefly().await;
     assert_eq!(told(&list_of(&world, "early").await), [""; 0], "it may not be listed yet");
     later(&world, 3).await;
     let run = list_of(&world, "first").await;
     assert_eq!(told(&run), ["missing-at-provider/person/open"], "{run}");
     knows(&world, "e1", &event_body("job.progress", "j1", json!({})));
-    let run = reconcile(&world, "second").await;
-    assert_eq!(told(&run), ["missing-at-provider/person/open"], "listed as running now, which a person may dismiss");
+    assert_eq!(told(&list_of(&world, "second").await), [""; 0], "it is listed again: the case is resolved");
+    let id = only(&run);
+    let (_, case) = world.control("GET", &format!("/control/reconciliations/first/cases/{id}"), None).await;
+    assert_eq!(case["resolution"], "gone", "{case}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_of_several_pages_is_read_to_its_end() {
-    let world = submitted().await;
+    let world = submitted_briefly().await;
     for n in 0..250 {
         knows(&world, &format!("e{n}"), &completed(&format!("x{n:03}")));
     }
@@ -119,7 +123,7 @@ async fn a_list_of_several_pages_is_read_to_its_end() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_cannot_be_opened_is_said_and_a_provider_without_one_is_passed() {
-    let mut config = WorldConfig::default();
+    let mut config = brief();
     config.providers = config.providers.replace(
         "url = \"env:ACME_LIST_URL\"",
         "url = \"env:ACME_LIST_URL\"\nheader = { name = \"authorization\", secret = \"ACME_TOKEN\" }",
@@ -128,7 +132,7 @@ async fn a_list_that_cannot_be_opened_is_said_and_a_provider_without_one_is_pass
     later(&world, 3).await;
     let run = list_of(&world, "first").await;
     assert_eq!(run["skipped"], json!(["list of acme: the environment variable ACME_TOKEN is not set"]));
-    let mut config = WorldConfig::default();
+    let mut config = brief();
     config.secrets.remove("ACME_LIST_URL");
     let world = submitted_with(config).await;
     later(&world, 3).await;

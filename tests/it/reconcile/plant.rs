@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use local::dynamo_api;
-use local::world::{World, completed};
+use local::world::{World, WorldConfig, completed};
 use serde_json::{Value, json};
 
-use crate::harness::{HOUR_MS, accepted, relay_has_run, submitted};
+use crate::harness::{HOUR_MS, accepted, relay_has_run, submitted_with};
 
 /// A world whose job j1 was completed by msg_1 and settled, three hours ago.
 pub async fn settled() -> Arc<World> {
-    let world = submitted().await;
+    let world = submitted_briefly().await;
     accepted(&world, "msg_1", &completed("j1")).await;
     world.drain().await.unwrap();
     later(&world, 3).await;
@@ -68,29 +68,48 @@ pub fn only(run: &Value) -> String {
     run["cases"][0]["case"].as_str().unwrap().to_owned()
 }
 
-/// Everything is compared, of receipts the world's first hour; the run is done.
+/// Everything but the provider's list is compared, of receipts the world's first hour; the run is done.
 pub async fn reconcile(world: &World, reference: &str) -> Value {
-    let run = world
-        .reconcile(reference, json!({"from": "2026-11-29T12:00:00Z", "to": "2026-11-29T13:00:00Z"}))
-        .await
-        .unwrap();
+    reconcile_kinds(world, reference, &["receipts", "wallets", "reviews"]).await
+}
+
+/// [`reconcile`], and the provider's list too.
+pub async fn reconcile_all(world: &World, reference: &str) -> Value {
+    reconcile_kinds(world, reference, &["receipts", "wallets", "reviews", "provider-list"]).await
+}
+
+async fn reconcile_kinds(world: &World, reference: &str, kinds: &[&str]) -> Value {
+    let body = json!({"kinds": kinds, "from": "2026-11-29T12:00:00Z", "to": "2026-11-29T13:00:00Z"});
+    let run = world.reconcile(reference, body).await.unwrap();
     assert_eq!(run["state"], "done", "{run}");
     assert_eq!((&run["parts"]["failed"], &run["skipped"]), (&json!(0), &json!([])), "{run}");
     run
 }
 
+/// [`submitted`], where a hold lives for five hours only: a list is compared with the jobs of one hold's life.
+pub async fn submitted_briefly() -> Arc<World> {
+    submitted_with(brief()).await
+}
+
+/// The usual world with short holds.
+pub fn brief() -> WorldConfig {
+    let usual = WorldConfig::default();
+    let providers = usual.providers.replacen("retry_window_hours = 72", "retry_window_hours = 1\nhold_hours = 5", 1);
+    WorldConfig { providers, ..usual }
+}
+
 /// A run finds exactly this; it is applied; another run finds nothing.
 pub async fn found_applied_and_gone(world: &World, expected: &str) -> Value {
-    let run = reconcile(world, "first").await;
+    let run = reconcile_all(world, "first").await;
     assert_eq!(told(&run), [expected], "{run}");
-    let again = reconcile(world, "again").await;
+    let again = reconcile_all(world, "again").await;
     assert_eq!(again["cases"][0]["case"], run["cases"][0]["case"], "the same fact is the same case");
     assert_eq!(again["classes"][run["cases"][0]["class"].as_str().unwrap()]["new"], 0, "{again}");
     let (status, case) = world.decide_case("first", &only(&run), "apply").await;
     assert_eq!((status, &case["state"]), (200, &json!("resolved")), "{case}");
     assert_eq!(case["decisions"][0]["actor"], "local", "{case}");
     settle(world).await;
-    assert_eq!(told(&reconcile(world, "last").await), [""; 0]);
+    assert_eq!(told(&reconcile_all(world, "last").await), [""; 0]);
     case
 }
 

@@ -83,7 +83,7 @@ async fn balance_drift() -> Result<String, WorldError> {
         "TableName": "hookledger-balances", "Key": {"pk": {"S": "W|t1|w1"}},
         "UpdateExpression": "SET av = av + :more", "ExpressionAttributeValues": {":more": {"N": "1000000000"}},
     });
-    dynamo_api::call(world.aws.database(), "UpdateItem", request.to_string().as_bytes());
+    let _ = dynamo_api::call(world.aws.database(), "UpdateItem", request.to_string().as_bytes());
     let drifted = world.wallet("w1").await;
     let wallet = json!({"tenant": "t1", "wallet": "w1"});
     let (told, case) = only(&world.reconcile("drill", wallet.clone()).await?);
