@@ -130,9 +130,8 @@ async fn shown(app: &App, event: &GatewayEvent, run: &Run, status: u16) -> Resul
     let page = app.store.found(&run.id, after.as_deref(), limit).await.map_err(unavailable)?;
     let mut cases = Vec::new();
     for (id, occurrence) in &page.cases {
-        let case = app.store.get_case(id).await.map_err(unavailable)?;
-        // A later occurrence is another run's: what this one found is resolved then.
-        let Some(case) = case.filter(|case| case.occurrence == *occurrence) else { continue };
+        let case = app.store.get_occurrence(id, *occurrence).await.map_err(unavailable)?;
+        let Some(case) = case else { continue }; // occurrences are never deleted
         cases.push(case_json(&case));
     }
     let mut body = run_json(run, &parts);

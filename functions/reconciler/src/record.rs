@@ -28,6 +28,8 @@ impl<'a> Recorder<'a> {
         if case.resolution == Some(Resolution::Dismissed) {
             return Ok(()); // a person let exactly this stand
         }
+        // Before anything is done about it: a run that dies here still tells what it found.
+        store.put_found(&self.run.id, &case.id, case.occurrence).await?;
         if case.state == CaseState::Open && case.action.is_automatic() {
             let (resolution, note) = match apply::automatic(self.app, &case).await? {
                 Done::Did(note) => (Resolution::Applied, note),
@@ -40,7 +42,6 @@ impl<'a> Recorder<'a> {
             case = case.resolved(resolution);
         }
         tracing::warn!(run = %self.run.id, case = %case.id, class = %case.class, state = ?case.state, "reconciliation case");
-        store.put_found(&self.run.id, &case.id, case.occurrence).await?;
         let count = self.result.classes.entry(case.class).or_default();
         count.found += 1;
         count.new += u64::from(case.opened_by == self.run.id.as_str());

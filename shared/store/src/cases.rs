@@ -47,6 +47,15 @@ impl Store {
         items.into_iter().next_back().map(|item| decode("case", item)).transpose()
     }
 
+    /// One occurrence of a case, strongly consistent.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn get_occurrence(&self, id: &str, occurrence: u32) -> Result<Option<Case>, StoreError> {
+        let item = self.get(&self.names.events, &keys::case_pk(id), &keys::occurrence_sk(occurrence)).await?;
+        item.map(|item| decode("case", item)).transpose()
+    }
+
     /// The decisions on a case, oldest first.
     ///
     /// # Errors

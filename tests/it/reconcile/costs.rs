@@ -73,7 +73,7 @@ async fn seeded(count: usize, hooks: Hooks) -> World {
     world
 }
 
-/// Reads of the reconciler per thousand receipts, and how many there were.
+/// How many reads the reconciler makes for so many receipts; the relay is counted on the way.
 async fn reads_of(count: usize) -> usize {
     let (hooks, reads) = (Hooks::default(), Arc::new(Reads::default()));
     hooks.add(Function::Reconciler, reads.clone());

@@ -54,6 +54,24 @@ async fn a_late_webhook_with_other_usage_is_a_conflict_and_no_second_effect() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rec_03_what_is_done_between_the_look_and_the_decision_is_not_done_again() {
+    let world = submitted_briefly().await;
+    knows(&world, "e1", &completed("j1"));
+    later(&world, 3).await;
+    let run = list_of(&world, "first").await;
+    // The webhook comes after the look and before the person.
+    accepted(&world, "msg_1", &completed("j1")).await;
+    world.drain().await.unwrap();
+    let (status, case) = world.decide_case("first", &only(&run), "apply").await;
+    assert_eq!((status, &case["resolution"]), (200, &json!("gone")), "{case}");
+    settle(&world).await;
+    let job = world.job("j1").await;
+    assert_eq!(job["transitions"].as_array().map(Vec::len), Some(1), "{job}");
+    assert_eq!(job["transitions"][0]["by"], "acme/msg_1");
+    assert_eq!(balance(&world, "w1").await.0, "99.991300");
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_outcome_in_the_list_is_a_persons() {
     let world = settled().await;
     knows(&world, "e1", &event_body("job.failed", "j1", json!({})));

@@ -135,6 +135,23 @@ fn list() -> ListProfile {
 }
 
 #[test]
+fn a_list_that_makes_no_sense_is_refused_with_its_remedy() {
+    let mistakes = [
+        ("url = \"env:LIST\"", "url = \"http://plain.example\"", "https://"),
+        ("done = \"success\", going", "going", "names none that ends a job"),
+        ("going = \"running\"", "going = \"walking\"", "none of running, success, failure, canceled"),
+        ("items = \"/jobs\"", "items = \"jobs\"", "begins with '/'"),
+        ("usage = \"/usage\"", "max_pages = 0", "1 to 1000"),
+    ];
+    for (right, wrong, remedy) in mistakes {
+        let text = PROFILE.replacen(right, wrong, 1);
+        assert_ne!(text, PROFILE, "{right}");
+        let error = Profiles::parse(&text).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(remedy) && error.contains("`list`"), "{error}");
+    }
+}
+
+#[test]
 fn a_page_is_read_by_its_pointers_and_what_cannot_be_read_is_counted() {
     let body = br#"{"jobs":[
         {"id":"p-1","status":"done","usage":{"input_tokens":1200,"output_tokens":340},"at":1795953600},
