@@ -5,6 +5,8 @@
 //! `HOOKLEDGER_CONTRACT_ENDPOINT=http://localhost:4566 cargo test -p tests --test it contract`.
 //! Every run uses a tenant of its own, so that it can be repeated on a kept endpoint.
 
+mod reconcile;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -231,6 +233,8 @@ async fn run(config: &aws_config::SdkConfig) {
     wallets_and_holds(&contract).await;
     transitions_and_progress(&contract).await;
     queues(&contract).await;
+    reconcile::runs(&contract).await;
+    reconcile::cases(&contract).await;
 }
 
 #[tokio::test]

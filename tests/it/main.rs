@@ -20,6 +20,7 @@ mod path;
 mod privacy;
 mod profiles;
 mod receiver;
+mod reconcile;
 mod recovery;
 mod rejected;
 mod schema;

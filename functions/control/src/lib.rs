@@ -6,6 +6,7 @@ mod bulk;
 mod events;
 mod jobs;
 mod pauses;
+mod reconciliations;
 mod rejected;
 mod replays;
 mod resolve;
@@ -79,6 +80,12 @@ async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<Gatewa
         ("GET", ["control", "reviews"]) => reviews::list(app, event).await,
         ("POST", ["control", "reviews"]) => bulk::resolve(app, event).await,
         ("POST", ["control", "reviews", review]) => resolve::resolve(app, event, review).await,
+        ("POST", ["control", "reconciliations"]) => reconciliations::start(app, event).await,
+        ("GET", ["control", "reconciliations", run]) => reconciliations::show(app, event, run).await,
+        ("GET", ["control", "reconciliations", run, "cases", case]) => reconciliations::case(app, run, case).await,
+        ("POST", ["control", "reconciliations", run, "cases", case]) => {
+            reconciliations::decide(app, event, run, case).await
+        }
         _ => Err(Problem::not_found(format!("no such call: {method} {}", event.raw_path))),
     }
 }

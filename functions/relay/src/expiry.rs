@@ -46,8 +46,12 @@ pub async fn sweep(app: &App, shard: u32, stop_ms: i64, report: &mut Report) -> 
     Ok(())
 }
 
-/// Closes one hold if it is expired, open and its job has not ended; true when this run closed it.
-async fn close(app: &App, tenant: &TenantId, job: &JobId) -> Result<bool, StoreError> {
+/// Closes one hold if it is expired, open and its job has not ended; true when this call closed it. The reconciler
+/// asks for holds that the sweep missed.
+///
+/// # Errors
+/// [`StoreError`].
+pub async fn close(app: &App, tenant: &TenantId, job: &JobId) -> Result<bool, StoreError> {
     let mut again = Again::new(app);
     for _ in 0..DECIDE_AGAIN_LIMIT {
         match close_once(app, tenant, job).await {

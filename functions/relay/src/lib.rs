@@ -9,6 +9,8 @@ mod expiry;
 mod health;
 mod resume;
 
+pub use expiry::close as close_expired;
+
 use domain::decide::{NoEffect, exhausted};
 use domain::event::EventRef;
 use domain::keys::shard_of;

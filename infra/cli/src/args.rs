@@ -2,6 +2,7 @@
 
 mod ledger;
 mod operations;
+mod reconcile;
 
 use std::path::PathBuf;
 
@@ -10,6 +11,7 @@ pub use operations::{
     OverageAlternative, PauseArgs, ReplayArgs, ResolveArgs, ReviewAction, ReviewFilter, ReviewsArgs, ReviewsVerb,
     StatusArgs,
 };
+pub use reconcile::ReconcileArgs;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -95,6 +97,13 @@ pub enum Verb {
     /// it starts over, five readings at most. What is wrong must be seen twice. Exit codes: 0 every wallet is clean,
     /// 1 one is broken (its first broken link is named by wallet and sequence) or was written during every reading.
     Audit(AuditArgs),
+    /// Compare receipts, effects, wallets and the providers' own lists; apply or dismiss what was found
+    ///
+    /// Starts a run, waits for its end and prints each case with its one action and a summary by class. What is
+    /// harmless is done at once; what moves money waits for --apply. A run may be started at any time and finds nothing
+    /// new once the actions were applied. Exit codes: 0 nothing is open, 1 a case is open, a part failed, something was
+    /// not compared or the run is not done.
+    Reconcile(ReconcileArgs),
     /// Print a wallet's entries as JSON lines, each with its job's model, request id and metadata
     Export(ExportArgs),
     /// Create wallets with their opening balances from a file of JSON lines

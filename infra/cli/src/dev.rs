@@ -9,8 +9,10 @@ use domain::limits::RetryPolicy;
 use domain::profile::{Profile, Profiles};
 use local::gateway::{Gateway, GatewayConfig};
 use local::provider::ProviderSimulator;
+use local::provider_list::{LIST_URL, SimulatorFetch};
 use local::stack::{SecretOf, Stack, StackConfig, gateway_timeout, network_keys};
 use local::{Clock, EmbeddedAws, SystemClock, forwarded};
+use runtime::fetch::{Fetch, HttpsFetch};
 use runtime::random::SharedRandom;
 use runtime::telemetry;
 use signature::{Secret, Verifier};
@@ -23,6 +25,8 @@ use crate::secrets::DEV_ACME_SECRET;
 
 /// The environment variable that the sample profile reads.
 const DEV_ACME_VARIABLE: &str = "ACME_WEBHOOK_SECRET";
+/// The environment variable with the URL of its list of jobs.
+const DEV_ACME_LIST: &str = "ACME_LIST_URL";
 
 /// Runs until interrupted.
 pub fn run(args: &DevArgs) -> Result<ExitCode, CliError> {
@@ -36,6 +40,7 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
     telemetry::quiet_panics();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let profiles = Arc::new(files::profiles(args.profiles.providers.as_deref())?);
+    let provider = Arc::new(provider(args, &profiles)?);
     let config = StackConfig {
         clock: clock.clone(),
         random: Arc::new(SharedRandom::from_system()),
@@ -47,9 +52,9 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
         profiles,
         prices: Arc::new(files::prices(args.prices.as_deref())?),
         policy: RetryPolicy::default(),
+        fetch: Arc::new(SimulatorFetch { provider: provider.clone(), other: https() }),
         hooks: Arc::new(|_| Vec::new()),
     };
-    let provider = Arc::new(provider(args, &config.profiles)?);
     let stack = Arc::new(open(args, clock.clone(), config).await?);
     let gateway = GatewayConfig { port: args.port, function_timeout: gateway_timeout(), local_actor: None };
     let gateway = Gateway::bind(gateway, clock, stack.http(provider.clone()))
@@ -81,9 +86,13 @@ fn provider(args: &DevArgs, profiles: &Profiles) -> Result<ProviderSimulator, Cl
         .map_err(|e| CliError::Failed(format!("the provider simulator's event store: {e}")))
 }
 
-/// From the environment; only the sample provider has a default.
+/// From the environment; only the sample provider has defaults: a secret, and the simulator's list of jobs.
 fn secret(name: &str) -> Option<String> {
-    let default = || (name == DEV_ACME_VARIABLE).then(|| DEV_ACME_SECRET.to_owned());
+    let default = || match name {
+        DEV_ACME_VARIABLE => Some(DEV_ACME_SECRET.to_owned()),
+        DEV_ACME_LIST => Some(LIST_URL.to_owned()),
+        _ => None,
+    };
     std::env::var(name).ok().or_else(default)
 }
 
@@ -93,6 +102,17 @@ fn address(embedded: bool, profiles: Arc<Profiles>) -> SecretOf {
         let own = || forwarded::address_of(&profiles, name).filter(|_| embedded);
         std::env::var(name).ok().filter(|set| !set.is_empty()).or_else(own)
     })
+}
+
+/// The network, for lists of providers that are not simulated; without the system's certificates there is none.
+fn https() -> Option<Arc<dyn Fetch>> {
+    match HttpsFetch::new() {
+        Ok(fetch) => Some(Arc::new(fetch)),
+        Err(error) => {
+            tracing::warn!(%error, "no certificate roots: only the simulated provider's list can be read");
+            None
+        }
+    }
 }
 
 async fn open(args: &DevArgs, clock: Arc<dyn Clock>, config: StackConfig) -> Result<Stack, CliError> {

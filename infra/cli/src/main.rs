@@ -18,6 +18,7 @@ mod job;
 mod output;
 mod pages;
 mod pause;
+mod reconcile;
 mod rejected;
 mod replay;
 mod reviews;
@@ -64,6 +65,7 @@ fn run(verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Rejected(args) => rejected::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Worksheet(args) => worksheet::run(&args),
+        Verb::Reconcile(args) => reconcile::run(args),
         Verb::Wallet(WalletVerb::Create(args)) => wallet::create(args),
         Verb::Wallet(WalletVerb::Fund(args)) => wallet::fund(args),
         Verb::Wallet(WalletVerb::Show(args)) => wallet::show(args),

@@ -18,6 +18,7 @@ pub mod lambda;
 pub mod poller;
 pub mod provider;
 pub mod provider_api;
+pub mod provider_list;
 pub mod remote;
 pub mod scheduler;
 pub mod sqs_api;

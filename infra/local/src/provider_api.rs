@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::provider::{ProviderSimulator, SentEvent};
+use crate::provider_list;
 
 /// What a replay picks.
 #[derive(Deserialize, Default)]
@@ -32,8 +33,12 @@ pub fn handle(
             Ok(GatewayResponse::json(200, &json!({ "events": events })))
         }
         ("POST", ["provider", "replay"]) => replay(provider, clock, event),
+        ("GET", ["provider", subscription, "jobs"]) => {
+            let page = provider_list::page(provider, subscription, event.query("after").as_deref());
+            Ok(GatewayResponse::json(200, &page))
+        }
         _ => Err(Problem::not_found(
-            "POST /provider/{subscription}/events[?id=ID], GET /provider/events, POST /provider/replay",
+            "POST /provider/{subscription}/events[?id=ID], GET /provider/events, POST /provider/replay, GET /provider/{subscription}/jobs",
         )),
     };
     answer.unwrap_or_else(|problem| problem.response())

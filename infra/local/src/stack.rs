@@ -13,12 +13,14 @@ use domain::limits::{RECEIVER_TIMEOUT_MS, RetryPolicy};
 use domain::operation::Consumer;
 use domain::price::PriceBook;
 use domain::profile::{Profiles, SecretPlace};
-use queue::{QueueUrls, Queues, dead_letter_name, queue_name};
+use queue::{QueueUrls, Queues, dead_letter_name, queue_name, reconcile_dead_letter_name, reconcile_queue_name};
 use receiver::fetch::{KeyFetch, NoFetch};
 use receiver::{AwsKeys, DEFAULT_LIFE_MS, Receiver};
+use reconciler::Reconciler;
 use runtime::App;
 use runtime::clients;
 use runtime::destinations::Destinations;
+use runtime::fetch::Fetch;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::random::Random;
 use runtime::sqs::SqsEvent;
@@ -42,7 +44,9 @@ use crate::scheduler::run_every;
 pub const PREFIX: &str = "hookledger";
 /// Timeout of the consumers, as in the template.
 const CONSUMER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Batch size, as in the template.
+/// Timeout of the reconciler, as in the template.
+const RECONCILER_TIMEOUT: Duration = Duration::from_secs(120);
+/// Batch size, as in the template; the reconciler takes one part at a time.
 const BATCH_SIZE: usize = 10;
 /// Invocations of one consumer side by side.
 const CONCURRENCY: usize = 4;
@@ -51,6 +55,9 @@ const PROVIDER_EVERY: Duration = Duration::from_millis(500);
 const PROVIDER_ROUNDS: usize = 100;
 /// The relay's schedule, as in the template.
 const RELAY_EVERY: Duration = Duration::from_secs(60);
+/// The reconciler's schedules, as in the template.
+const PASSES_EVERY: Duration = Duration::from_secs(15 * 60);
+const DAILY: Duration = Duration::from_secs(24 * 3_600);
 
 /// The functions of the system, each with a client of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,6 +74,8 @@ pub enum Function {
     Relay,
     /// Consumes the dead-letter queues.
     DeadLetter,
+    /// Compares the records with each other.
+    Reconciler,
     /// Serves the control API.
     Control,
 }
@@ -113,6 +122,8 @@ pub struct StackConfig {
     pub policy: RetryPolicy,
     /// Addresses that events are forwarded to, by environment variable name.
     pub address: SecretOf,
+    /// Reads the providers' own lists.
+    pub fetch: Arc<dyn Fetch>,
     /// Hooks on each function's AWS calls (embedded stacks only).
     pub hooks: HooksOf,
 }
@@ -142,6 +153,7 @@ pub struct Stack {
     pub app: App,
     receiver: Arc<Receiver>,
     relay: App,
+    reconciler: Reconciler,
     source: Source,
     /// Embedded, for showing what was forwarded there.
     aws: Option<EmbeddedAws>,
@@ -157,16 +169,16 @@ impl Stack {
         let mut wiring = Wiring::new(&config, "https://embedded.invalid", true, client);
         wiring.create().await?;
         let functions = wiring.functions().await;
-        let poller = |queue: String, handler: Handler| {
+        let poller = |source: EventSource| {
             let settings = PollerConfig {
-                queue,
-                batch_size: BATCH_SIZE,
-                function_timeout: CONSUMER_TIMEOUT,
+                queue: source.queue,
+                batch_size: source.batch_size,
+                function_timeout: source.timeout,
                 concurrency: CONCURRENCY,
             };
-            Poller::new(aws.queues().clone(), settings, handler)
+            Poller::new(aws.queues().clone(), settings, source.handler)
         };
-        let pollers = functions.sources().into_iter().map(|(queue, handler)| poller(queue, handler)).collect();
+        let pollers = functions.sources().into_iter().map(poller).collect();
         Ok(functions.stack(Source::Embedded(pollers), Some(aws.clone())))
     }
 
@@ -180,7 +192,7 @@ impl Stack {
         wiring.create().await?;
         let sqs = aws_sdk_sqs::Client::new(&clients::endpoint_config(http.clone(), endpoint).await);
         let functions = wiring.functions().await;
-        let poller = |(queue, handler)| RemotePoller::new(sqs.clone(), queue, handler, CONSUMER_TIMEOUT);
+        let poller = |s: EventSource| RemotePoller::new(sqs.clone(), s.queue, s.handler, s.timeout);
         let pollers = functions.sources().into_iter().map(poller).collect();
         Ok(functions.stack(Source::Remote(pollers), None))
     }
@@ -201,6 +213,22 @@ impl Stack {
     /// The store's error of the first shard that failed.
     pub async fn relay(&self) -> Result<relay::Report, store::StoreError> {
         relay::run(&self.relay).await
+    }
+
+    /// The reconciler's scheduled passes over receipts.
+    ///
+    /// # Errors
+    /// The store's error; the next call goes on.
+    pub async fn passes(&self) -> Result<(), store::StoreError> {
+        self.reconciler.passes().await
+    }
+
+    /// The reconciler's daily run.
+    ///
+    /// # Errors
+    /// The store's error; the same day's next call goes on.
+    pub async fn daily(&self) -> Result<(), store::StoreError> {
+        self.reconciler.daily().await
     }
 
     /// Lets each event source poll once; how many messages were handled. Embedded stacks only.
@@ -292,15 +320,44 @@ impl Stack {
                 }
             }
         }
-        let stack = self.clone();
-        tasks.spawn(run_every(RELAY_EVERY, stop, move || {
-            let stack = stack.clone();
+        self.schedule(&mut tasks, &stop);
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+impl Stack {
+    /// The schedules: each repeats what a failed run left, and logs its own errors.
+    fn schedule(self: &Arc<Self>, tasks: &mut tokio::task::JoinSet<()>, stop: &Stop) {
+        let (relay, passes, daily) = (self.clone(), self.clone(), self.clone());
+        tasks.spawn(run_every(RELAY_EVERY, stop.clone(), move || {
+            let stack = relay.clone();
             async move {
                 let _ = stack.relay().await; // the relay logs its own errors; the next run repeats
             }
         }));
-        while tasks.join_next().await.is_some() {}
+        tasks.spawn(run_every(PASSES_EVERY, stop.clone(), move || {
+            let stack = passes.clone();
+            async move { told(stack.passes().await) }
+        }));
+        tasks.spawn(run_every(DAILY, stop.clone(), move || {
+            let stack = daily.clone();
+            async move { told(stack.daily().await) }
+        }));
     }
+}
+
+fn told(result: Result<(), store::StoreError>) {
+    if let Err(error) = result {
+        tracing::error!(%error, "reconciliation not started; the next schedule goes on");
+    }
+}
+
+/// A queue with the function that consumes it.
+struct EventSource {
+    queue: String,
+    handler: Handler,
+    batch_size: usize,
+    timeout: Duration,
 }
 
 /// A handler of Lambda's JSON over typed events and answers.
@@ -373,6 +430,8 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
 
     async fn functions(&self) -> Functions {
         let secret = self.config.secret.clone();
+        let named = secret.clone();
+        let reconciler = self.app(Function::Reconciler).await;
         let receiver = Receiver::new(self.app(Function::Receiver).await, |name| secret(name))
             .fetching(self.config.keys.clone(), DEFAULT_LIFE_MS);
         Functions {
@@ -382,6 +441,7 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
             outbound: self.with_bus(self.app(Function::Outbound).await).await,
             relay: self.app(Function::Relay).await,
             deadletter: self.app(Function::DeadLetter).await,
+            reconciler: Reconciler::new(reconciler, self.config.fetch.clone(), move |name| named(name)),
             control: self.app(Function::Control).await,
         }
     }
@@ -395,39 +455,57 @@ struct Functions {
     outbound: App,
     relay: App,
     deadletter: App,
+    reconciler: Reconciler,
     control: App,
 }
 
 impl Functions {
     /// Each queue with the function that consumes it.
-    fn sources(&self) -> Vec<(String, Handler)> {
+    fn sources(&self) -> Vec<EventSource> {
         let consume = |app: &App, function: fn(App, SqsEvent) -> BatchFuture| {
             let app = app.clone();
             json_handler(move |event: SqsEvent| function(app.clone(), event))
         };
         let dead =
             consume(&self.deadletter, |app, event| Box::pin(async move { deadletter::handle(&app, event).await }));
-        vec![
-            (
+        let source = |queue: String, handler: Handler| EventSource {
+            queue,
+            handler,
+            batch_size: BATCH_SIZE,
+            timeout: CONSUMER_TIMEOUT,
+        };
+        let mut sources = vec![
+            source(
                 queue_name(PREFIX, Consumer::Job),
                 consume(&self.job, |app, event| Box::pin(async move { job::handle(&app, event).await })),
             ),
-            (
+            source(
                 queue_name(PREFIX, Consumer::Billing),
                 consume(&self.billing, |app, event| Box::pin(async move { billing::handle(&app, event).await })),
             ),
-            (
+            source(
                 queue_name(PREFIX, Consumer::Outbound),
                 consume(&self.outbound, |app, event| Box::pin(async move { outbound::handle(&app, event).await })),
             ),
-            (dead_letter_name(PREFIX, Consumer::Job), dead.clone()),
-            (dead_letter_name(PREFIX, Consumer::Billing), dead.clone()),
-            (dead_letter_name(PREFIX, Consumer::Outbound), dead),
-        ]
+        ];
+        sources.extend(Consumer::ALL.map(|consumer| source(dead_letter_name(PREFIX, consumer), dead.clone())));
+        let reconciler = Arc::new(self.reconciler.clone());
+        let parts = json_handler(move |event: SqsEvent| {
+            let reconciler = reconciler.clone();
+            async move { reconciler.handle(&event).await }
+        });
+        sources.extend([reconcile_queue_name(PREFIX), reconcile_dead_letter_name(PREFIX)].map(|queue| EventSource {
+            queue,
+            handler: parts.clone(),
+            batch_size: 1,
+            timeout: RECONCILER_TIMEOUT,
+        }));
+        sources
     }
 
     fn stack(self, source: Source, aws: Option<EmbeddedAws>) -> Stack {
-        Stack { app: self.control, receiver: Arc::new(self.receiver), relay: self.relay, source, aws }
+        let (receiver, relay, reconciler) = (Arc::new(self.receiver), self.relay, self.reconciler);
+        Stack { app: self.control, receiver, relay, reconciler, source, aws }
     }
 }
 

@@ -18,6 +18,8 @@ use store::Cursor;
 use crate::aws::{EmbeddedAws, OpenError};
 use crate::clock::{Clock, ManualClock};
 use crate::hook::CallHook;
+use crate::provider::ProviderSimulator;
+use crate::provider_list::{LIST_URL, SimulatorFetch};
 use crate::stack::{Function, Stack, StackConfig, StackError};
 
 /// acme's secret in every world; it protects nothing.
@@ -69,6 +71,8 @@ pub struct World {
     pub clock: ManualClock,
     /// The wired system.
     pub stack: Arc<Stack>,
+    /// acme's own side: what it knows of its jobs, delivered or not. Nothing steps it.
+    pub provider: Arc<ProviderSimulator>,
     signer: Verifier,
 }
 
@@ -103,7 +107,10 @@ impl Default for WorldConfig {
             seed: 1,
             providers: PROVIDERS_TOML.to_owned(),
             prices: PRICES_TOML.to_owned(),
-            secrets: BTreeMap::from([("ACME_WEBHOOK_SECRET".to_owned(), ACME_SECRET.to_owned())]),
+            secrets: BTreeMap::from(
+                [("ACME_WEBHOOK_SECRET", ACME_SECRET), ("ACME_LIST_URL", LIST_URL)]
+                    .map(|(name, value)| (name.to_owned(), value.to_owned())),
+            ),
             policy: RetryPolicy::default(),
             addresses: BTreeMap::new(),
             hooks: Hooks::default(),
@@ -125,6 +132,13 @@ impl World {
         let aws = EmbeddedAws::memory_seeded(shared.clone(), config.seed)?;
         let refused = |error: &dyn std::fmt::Display| WorldError::Configuration(error.to_string());
         let (secrets, hooks, addresses) = (config.secrets, config.hooks, config.addresses);
+        let recipe = Recipe::named("standard-webhooks").ok_or_else(|| refused(&"no standard-webhooks recipe"))?;
+        let signer = || {
+            let secret = vec![Secret::new("world", ACME_SECRET)];
+            Verifier::new(recipe.clone(), secret).map_err(|e| refused(&e))
+        };
+        let provider = ProviderSimulator::open(BTreeMap::from([("acme".to_owned(), signer()?)]), None);
+        let provider = Arc::new(provider.map_err(|e| refused(&e))?);
         let stack_config = StackConfig {
             clock: shared,
             random: Arc::new(SharedRandom::seeded(config.seed)),
@@ -136,13 +150,13 @@ impl World {
             prices: Arc::new(PriceBook::parse(&config.prices).map_err(|e| refused(&e))?),
             policy: config.policy,
             address: Arc::new(move |name| addresses.get(name).cloned()),
+            fetch: Arc::new(SimulatorFetch { provider: provider.clone(), other: None }),
             hooks: Arc::new(move |function| hooks.of(function)),
         };
         let stack = Arc::new(Stack::embedded(&aws, stack_config).await?);
         begin_sweeps(&stack).await?;
-        let recipe = Recipe::named("standard-webhooks").ok_or_else(|| refused(&"no standard-webhooks recipe"))?;
-        let signer = Verifier::new(recipe, vec![Secret::new("world", ACME_SECRET)]).map_err(|e| refused(&e))?;
-        Ok(Self { aws, clock, stack, signer })
+        let signer = signer()?;
+        Ok(Self { aws, clock, stack, provider, signer })
     }
 
     /// The event that API Gateway would make of acme sending `body` as event `id` now.
@@ -210,6 +224,29 @@ impl World {
         self.control("GET", &format!("/control/events/acme/{id}"), None).await.1
     }
 
+    /// Starts a reconciliation under `reference`, lets it work, and gives back what it found (the first page of cases).
+    ///
+    /// # Errors
+    /// [`StackError`].
+    pub async fn reconcile(&self, reference: &str, more: Value) -> Result<Value, StackError> {
+        let mut body = json!({"reference": reference, "reason": "to see"});
+        if let (Some(body), Value::Object(more)) = (body.as_object_mut(), more) {
+            body.extend(more);
+        }
+        let (status, answer) = self.control("POST", "/control/reconciliations", Some(body)).await;
+        if status >= 300 {
+            return Ok(answer);
+        }
+        self.drain().await?;
+        Ok(self.control("GET", &format!("/control/reconciliations/{reference}"), None).await.1)
+    }
+
+    /// Applies or dismisses a case that a reconciliation found; status and body.
+    pub async fn decide_case(&self, run: &str, case: &str, action: &str) -> (u16, Value) {
+        let path = format!("/control/reconciliations/{run}/cases/{case}");
+        self.control("POST", &path, Some(json!({"action": action, "reason": "as it should be"}))).await
+    }
+
     /// Lets the event sources work until they have nothing to give.
     ///
     /// # Errors
@@ -233,13 +270,16 @@ impl World {
     }
 }
 
-/// Sets the relay's cursors to the world's beginning, as if it had run until then: its first run would
+/// Sets the cursors of relay and reconciler to the world's beginning, as if it had run until then: its first run would
 /// otherwise look through a day of empty buckets.
 async fn begin_sweeps(stack: &Stack) -> Result<(), StackError> {
     for shard in 0..SHARDS {
         let minute = BEGINS_MS.div_euclid(BUCKET_MS) - 5;
         stack.app.store.advance_cursor(Cursor::Receipts, shard, minute).await?;
         stack.app.store.advance_cursor(Cursor::Expiry, shard, BEGINS_MS.div_euclid(EXPIRY_BUCKET_MS) - 1).await?;
+    }
+    for hours in [2, 26] {
+        stack.app.store.advance_cursor(Cursor::Pass(hours), 0, BEGINS_MS.div_euclid(BUCKET_MS) - 5).await?;
     }
     Ok(())
 }

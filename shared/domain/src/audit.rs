@@ -79,6 +79,11 @@ impl<'a> Audit<'a> {
         self.sequence
     }
 
+    /// The sum of the wallet's lines so far, in micros.
+    pub fn total(&self) -> i128 {
+        self.total
+    }
+
     /// Checks the next entry of the statement: its place, its wallet, the hash before, its own hash,
     /// recomputed from its content, and that its lines sum to zero.
     ///

@@ -77,6 +77,11 @@ impl EventId {
         Self(format!("derived#{sha256_hex}"))
     }
 
+    /// An entry of the provider's own list that was accepted in place of an event that never came.
+    pub fn listed(sha256_hex: &str) -> Self {
+        Self(format!("list#{sha256_hex}"))
+    }
+
     /// The text form.
     pub fn as_str(&self) -> &str {
         &self.0

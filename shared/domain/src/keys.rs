@@ -47,6 +47,11 @@ pub fn operation_of(pk: &str, sk: &str) -> Option<OperationKey> {
     Some(OperationKey { event, item, name })
 }
 
+/// The content hash of a conflict's sort key.
+pub fn conflict_of(sk: &str) -> Option<&str> {
+    sk.strip_prefix("x|")
+}
+
 /// Sort key of a conflict: another content under the same event id.
 pub fn conflict_sk(payload_hash: &str) -> String {
     format!("x|{payload_hash}")
@@ -180,6 +185,54 @@ pub const REJECTED_COUNT: &str = "c";
 /// Sort key of a control request.
 pub const REQUEST: &str = "q";
 
+/// Partition of a reconciliation run: its record, its parts and what it found.
+pub fn run_pk(id: &Reference) -> String {
+    format!("Q|recon|{}", escape(id.as_str()))
+}
+
+/// The run of a partition key, for keys read from an index.
+pub fn run_of_pk(pk: &str) -> Option<Reference> {
+    Reference::new(unescape(pk.strip_prefix("Q|recon|")?)).ok()
+}
+
+/// Sort key of a part of a run.
+pub fn part_sk(part: &str) -> String {
+    format!("p|{part}")
+}
+
+/// Sort key of a case that a run found.
+pub fn found_sk(case: &str, occurrence: u32) -> String {
+    format!("f|{case}|{occurrence:06}")
+}
+
+/// Partition of a reconciliation case: its occurrences and decisions.
+pub fn case_pk(id: &str) -> String {
+    format!("{CASE_PREFIX}{id}")
+}
+
+/// The case and occurrence of an item's keys, for keys read from an index.
+pub fn case_of(pk: &str, sk: &str) -> Option<(String, u32)> {
+    Some((pk.strip_prefix(CASE_PREFIX)?.to_owned(), sk.strip_prefix("c|")?.parse().ok()?))
+}
+
+/// Sort key of one occurrence of a case.
+pub fn occurrence_sk(occurrence: u32) -> String {
+    format!("c|{occurrence:06}")
+}
+
+/// Sort key of the decision on one occurrence of a case.
+pub fn case_decision_sk(occurrence: u32) -> String {
+    format!("d|{occurrence:06}")
+}
+
+/// Index key of runs that are not done: beside the due operations, and never among them.
+pub const OPEN_RUNS: &str = "recon";
+
+/// Partition of a reconciliation pass's cursor over receipts.
+pub fn pass_cursor_pk(hours: u32) -> String {
+    format!("C|pass|{hours}")
+}
+
 /// The job of a partition key, for keys read from an index.
 pub fn job_of_pk(pk: &str) -> Option<(TenantId, JobId)> {
     let (tenant, job) = pk.strip_prefix("J|")?.split_once('|')?;
@@ -209,6 +262,12 @@ pub fn ref_pk(provider: &Provider, reference: &ProviderRef) -> String {
 /// Partition of a wallet: its balance (balances table), its fundings (ledger table).
 pub fn wallet_pk(tenant: &TenantId, wallet: &WalletId) -> String {
     format!("W|{}|{}", escape(tenant.as_str()), escape(wallet.as_str()))
+}
+
+/// The wallet of a partition key.
+pub fn wallet_of_pk(pk: &str) -> Option<(TenantId, WalletId)> {
+    let (tenant, wallet) = pk.strip_prefix("W|")?.split_once('|')?;
+    Some((TenantId::new(unescape(tenant)).ok()?, WalletId::new(unescape(wallet)).ok()?))
 }
 
 /// Sort key of a funding.

@@ -26,6 +26,7 @@ pub mod price;
 mod price_book;
 pub mod profile;
 pub mod receipt;
+pub mod reconcile;
 pub mod rejected;
 pub mod replay;
 pub mod review;

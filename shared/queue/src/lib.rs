@@ -14,10 +14,12 @@ use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_sqs::types::{MessageSystemAttributeNameForSends, MessageSystemAttributeValue};
 use domain::message::Message;
 use domain::operation::Consumer;
+use domain::reconcile::PartMessage;
 
 pub use bus::{DETAIL_TYPE, SOURCE};
 pub use definition::{
-    DLQ_RETENTION_S, MAX_RECEIVE_COUNT, RETENTION_S, VISIBILITY_S, create_queues, dead_letter_name, queue_name,
+    DLQ_RETENTION_S, MAX_RECEIVE_COUNT, RECONCILE_VISIBILITY_S, RETENTION_S, VISIBILITY_S, create_queues,
+    dead_letter_name, queue_name, reconcile_dead_letter_name, reconcile_queue_name,
 };
 pub use forward::KEY_ATTRIBUTE;
 
@@ -64,6 +66,8 @@ pub struct QueueUrls {
     pub billing: String,
     /// Outbound queue.
     pub outbound: String,
+    /// The reconciler's queue.
+    pub reconcile: String,
 }
 
 /// The consumers' queues behind one client.
@@ -113,5 +117,20 @@ impl Queues {
             send = send.message_system_attributes(MessageSystemAttributeNameForSends::AwsTraceHeader, value);
         }
         send.send().await.map(|_| ()).map_err(|error| queue_error("send message", &error))
+    }
+
+    /// Sends one part of a reconciliation run; `dispatch` tells a later sending of the same part from a repeat.
+    ///
+    /// # Errors
+    /// [`QueueError`]; the message may or may not have arrived.
+    pub async fn send_part(&self, message: &PartMessage, dispatch: i64) -> Result<(), QueueError> {
+        let send = self
+            .client
+            .send_message()
+            .queue_url(&self.urls.reconcile)
+            .message_body(message.to_json())
+            .message_group_id(message.group())
+            .message_deduplication_id(message.deduplication_id(dispatch));
+        send.send().await.map(|_| ()).map_err(|error| queue_error("send part", &error))
     }
 }

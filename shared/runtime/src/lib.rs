@@ -7,6 +7,7 @@ pub mod clock;
 pub mod consumer;
 pub mod destinations;
 pub mod dispatch;
+pub mod fetch;
 pub mod gateway;
 pub mod lambda;
 pub mod pauses;

@@ -40,6 +40,7 @@ impl Settings {
                 job: get(JOB_QUEUE_URL),
                 billing: get(BILLING_QUEUE_URL),
                 outbound: get(OUTBOUND_QUEUE_URL),
+                reconcile: get(RECONCILE_QUEUE_URL),
             },
             log: var(LOG).unwrap_or_else(|| "info".to_owned()),
         })
@@ -76,6 +77,8 @@ pub const BILLING_QUEUE_URL: &str = "HOOKLEDGER_BILLING_QUEUE_URL";
 pub const OUTBOUND_QUEUE_URL: &str = "HOOKLEDGER_OUTBOUND_QUEUE_URL";
 /// URL of the queue that events are forwarded to, where a profile names this variable; optional.
 pub const FORWARD_QUEUE_URL: &str = "HOOKLEDGER_FORWARD_QUEUE_URL";
+/// URL of the reconciler's queue.
+pub const RECONCILE_QUEUE_URL: &str = "HOOKLEDGER_RECONCILE_QUEUE_URL";
 /// Public base URL of the webhooks, for schemes that sign the URL; optional.
 pub const PUBLIC_URL: &str = "HOOKLEDGER_PUBLIC_URL";
 /// For how many seconds fetched secrets are used before they are fetched again; optional.

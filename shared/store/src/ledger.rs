@@ -87,6 +87,13 @@ impl Store {
         result.map_or_else(|error| judge("post", &error), |_| Ok(Commit::Committed))
     }
 
+    /// A posting's actions, its balance among them.
+    pub(crate) fn posting_of(&self, posting: &Posting) -> Result<Vec<TransactWriteItem>, StoreError> {
+        let mut actions = vec![self.balance_action(&posting.entry.tenant, &posting.entry.wallet, &posting.delta)?];
+        self.posting_actions(posting, &mut actions)?;
+        Ok(actions)
+    }
+
     /// Everything of a posting but its balance.
     pub(crate) fn posting_actions(
         &self, posting: &Posting, actions: &mut Vec<TransactWriteItem>,

@@ -6,6 +6,7 @@
 
 mod balances;
 mod bookings;
+mod cases;
 mod error;
 mod events;
 mod intents;
@@ -18,6 +19,7 @@ mod rejected;
 mod replays;
 mod requests;
 mod reviews;
+mod runs;
 mod statements;
 mod sweep;
 pub mod tables;
@@ -25,6 +27,7 @@ mod view;
 
 use aws_sdk_dynamodb::Client;
 
+pub use cases::ReviewKey;
 pub use error::{Commit, StoreError};
 pub use events::{EventRecords, ReceiptPut};
 pub use jobs::{Attached, ProgressPut, Submitted, TransitionPut};
@@ -34,7 +37,8 @@ pub use pauses::Parked;
 pub use replays::ReplayPart;
 pub use requests::ControlRequest;
 pub use reviews::{OpenRow, ReviewRow, Reviewed};
-pub use statements::StatementPage;
+pub use runs::FoundPage;
+pub use statements::{EntryKey, StatementPage};
 pub use sweep::{Cursor, OpenReview};
 
 /// Names of the four tables.

@@ -5,7 +5,7 @@ use domain::keys;
 use domain::ledger::Entry;
 
 use crate::error::classify;
-use crate::item::{decode, n, s};
+use crate::item::{decode, n, s, text};
 use crate::{Store, StoreError, tables};
 
 /// A page of a statement.
@@ -40,4 +40,50 @@ impl Store {
         let entries = items.into_iter().map(|item| decode("ledger entry", item)).collect::<Result<_, _>>()?;
         Ok(StatementPage { entries, more })
     }
+
+    /// The keys of the entries after a sequence, in order; the index may lag, and says nothing of their content.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn entry_keys(
+        &self, tenant: &TenantId, wallet: &WalletId, after: u64, limit: usize,
+    ) -> Result<(Vec<EntryKey>, bool), StoreError> {
+        let query = self
+            .client
+            .query()
+            .table_name(&self.names.ledger)
+            .index_name(tables::BY_WALLET)
+            .key_condition_expression("w = :w AND seq > :after")
+            .projection_expression("pk, sk, seq")
+            .expression_attribute_values(":w", s(keys::wallet_pk(tenant, wallet)))
+            .expression_attribute_values(":after", n(after))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        let output = query.send().await.map_err(|error| classify("query statement", &error))?;
+        let more = output.last_evaluated_key.is_some();
+        let key = |item: &crate::item::Item| {
+            let sequence = item.get("seq")?.as_n().ok()?.parse().ok()?;
+            Some(EntryKey { pk: text(item, "pk")?.to_owned(), sk: text(item, "sk")?.to_owned(), sequence })
+        };
+        Ok((output.items.unwrap_or_default().iter().filter_map(key).collect(), more))
+    }
+
+    /// An entry by its key, strongly consistent.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when it cannot be read.
+    pub async fn get_entry(&self, key: &EntryKey) -> Result<Option<Entry>, StoreError> {
+        let item = self.get(&self.names.ledger, &key.pk, &key.sk).await?;
+        item.map(|item| decode("ledger entry", item)).transpose()
+    }
+}
+
+/// Where an entry of a wallet's chain stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryKey {
+    /// Partition key.
+    pub pk: String,
+    /// Sort key.
+    pub sk: String,
+    /// Its sequence, as the index says.
+    pub sequence: u64,
 }

@@ -164,6 +164,8 @@ pub enum Cursor {
     Receipts,
     /// Over expiring holds, by [`domain::limits::EXPIRY_BUCKET_MS`].
     Expiry,
+    /// Over receipts again, by minute, so many hours later: one for all shards.
+    Pass(u32),
 }
 
 impl Cursor {
@@ -171,6 +173,7 @@ impl Cursor {
         match self {
             Self::Receipts => keys::relay_cursor_pk(shard),
             Self::Expiry => keys::expiry_cursor_pk(shard),
+            Self::Pass(hours) => keys::pass_cursor_pk(hours),
         }
     }
 }

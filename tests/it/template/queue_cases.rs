@@ -26,6 +26,8 @@ fn sqs_03_every_event_source_reports_its_failed_items() {
         ("Outbound", "OutboundDeadLetters"),
         ("Queue", "JobQueue"),
         ("Queue", "OutboundQueue"),
+        ("DeadLetters", "ReconcileDeadLetters"),
+        ("Queue", "ReconcileQueue"),
     ];
     assert_eq!(sources, six);
     assert_eq!(queues::check_event_sources(&template), []);

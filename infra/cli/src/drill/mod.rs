@@ -7,6 +7,7 @@
 mod cases;
 mod faults;
 mod operator;
+mod reconcile_cases;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -35,7 +36,8 @@ pub fn run(args: &DrillArgs) -> Result<ExitCode, CliError> {
     // Paused time: waits cost nothing, and the order of events is the same in every run.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let runtime = runtime.map_err(|e| CliError::Failed(format!("no async runtime: {e}")))?;
-    let cases = cases::all();
+    let mut cases = cases::all();
+    cases.extend(reconcile_cases::all());
     let mut lines = Vec::with_capacity(cases.len());
     for (done, case) in cases.iter().enumerate() {
         progress(done, cases.len(), case.name);

@@ -2,10 +2,10 @@
 //! and with its own order. It never edits: the capture stays, the adjustment names what it corrects.
 
 use super::posting::{Posting, from_available};
-use super::settle::{Decision, View, above_cap, funds_short};
+use super::settle::{Decision, View, above_cap, funds_short, is_capped};
 use super::{Ask, NoEffect};
 use crate::ids::Reference;
-use crate::job::{JobRecords, Outcome, Overage};
+use crate::job::{JobRecords, Outcome};
 use crate::keys;
 use crate::ledger::{Account, Balance, Entry, EntryKind, JobLedger};
 use crate::money::Micros;
@@ -58,10 +58,7 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
         Ok(charge) => charge,
         Err(error) => return review(Class::InvalidUsage, &error.to_string()),
     };
-    // Capped by the pinned policy, or by a person's decision: then what was not charged says so.
-    let before = || view.ledger.close.iter().chain(&view.ledger.late);
-    let capped = records.job.policies.overage == Overage::Cap || before().any(|entry| entry.uncharged > Micros::ZERO);
-    let uncharged = above_cap(records, capped, charge);
+    let uncharged = above_cap(records, is_capped(records, view.ledger), charge);
     let difference = match view.ledger.captured_by_usage().and_then(|now| charge.minus(uncharged)?.minus(now)) {
         Ok(difference) => difference,
         Err(error) => return review(Class::InvalidUsage, &error.to_string()),

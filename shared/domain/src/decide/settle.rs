@@ -219,6 +219,13 @@ pub(crate) fn whole_hold(records: &JobRecords) -> Option<Check> {
     records.job.policies.extendable.then(|| Check::NoExtension(records.next_extension()))
 }
 
+/// True where the job's charge is capped at its hold: by the pinned policy, or by a person's decision; then what
+/// was not charged says so.
+pub(crate) fn is_capped(records: &JobRecords, ledger: &JobLedger) -> bool {
+    let mut charges = ledger.close.iter().chain(&ledger.late);
+    records.job.policies.overage == Overage::Cap || charges.any(|entry| entry.uncharged > Micros::ZERO)
+}
+
 /// What a charge has above the hold, where it is capped there: nobody pays that, neither at the close
 /// nor by a late capture nor by a correction.
 pub(crate) fn above_cap(records: &JobRecords, capped: bool, charge: Micros) -> Micros {

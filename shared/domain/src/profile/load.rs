@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
 use super::forward::RawForward;
+use super::list::RawList;
 use super::secret::{RawSecret, SecretRef};
 use super::{BodyForm, EventRule, Fields, IdSource, Items, OnlyIf, Profile, Source, TimeAt, TimeUnit};
 use super::{checks, shape, strict};
@@ -77,6 +78,7 @@ struct Raw {
     models: BTreeMap<String, RawPolicies>,
     #[serde(default)]
     events: BTreeMap<String, RawEvent>,
+    list: Option<RawList>,
 }
 
 #[derive(Deserialize)]
@@ -283,6 +285,8 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, Vec<Problem>> {
     let pointer = |text: &String| text.parse::<Pointer>().map_err(|e| e.to_string());
     let hash_ignore: Result<_, _> = raw.hash_ignore.iter().map(pointer).collect();
     let hash_ignore = problems.take(&["hash_ignore"], hash_ignore).unwrap_or_default();
+    let list = raw.list.map(RawList::build).transpose();
+    let list = problems.take(&["list"], list).unwrap_or_default();
     let items = problems.take(&["items"], items(raw.items, raw.item_id)).unwrap_or_default();
     let common = Common {
         fields: problems.take(&["fields"], fields(&raw.fields, &Fields::default())).unwrap_or_default(),
@@ -338,6 +342,7 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, Vec<Problem>> {
         model_policies: raw.models.into_iter().map(|(model, policies)| (model, policies.into())).collect(),
         events,
         fields: common.fields,
+        list,
     };
     match checks::items(&profile) {
         Ok(()) => Ok(profile),

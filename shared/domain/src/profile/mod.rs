@@ -3,6 +3,7 @@
 
 mod checks;
 mod forward;
+mod list;
 mod load;
 mod secret;
 mod shape;
@@ -20,6 +21,7 @@ use crate::json::Pointer;
 use crate::operation::{OperationName, hex_sha256};
 
 pub use forward::{Destination, Forward};
+pub use list::{ListHeader, ListProfile, ListStatus, ListUrl};
 pub use load::Profiles;
 pub use secret::{SecretPlace, SecretRef};
 pub use shape::SHAPE;
@@ -218,6 +220,8 @@ pub struct Profile {
     /// Where the business fields stand in every event, of types without a rule too: a receipt keeps them, so
     /// that a corrected profile can plan it later.
     pub fields: Fields,
+    /// Where the provider lists its own jobs, for the reconciler.
+    pub list: Option<ListProfile>,
 }
 
 impl Profile {

@@ -43,6 +43,7 @@ pub(super) static PROVIDER: Kind = Kind::Table(&[
     Field::may("policies", Kind::Table(POLICIES), "pinned in each job at submission"),
     Field::may("models", Kind::Names(&Kind::Table(POLICIES)), "in place of `policies` for one model"),
     Field::may("events", Kind::Names(&EVENT), "by event type"),
+    Field::may("list", Kind::Table(LIST), "where the provider lists its own jobs, for the reconciler"),
 ]);
 
 pub(super) static EVENT: Kind = Kind::Table(&[
@@ -54,6 +55,37 @@ pub(super) static EVENT: Kind = Kind::Table(&[
     Field::may("data", Kind::Names(&Kind::Form(&SOURCE)), "further values, beside the profile's"),
     Field::may("forward", Kind::Table(FORWARD), "where this type is forwarded to"),
 ]);
+
+pub(super) static LIST: &[Field] = &[
+    Field::must("url", Kind::Form(&LIST_URL), "\"https://...\", or \"env:NAME\" of the variable that holds it"),
+    Field::may("header", Kind::Table(LIST_HEADER), "the header that authorises, where one is needed"),
+    Field::may("page", Kind::Table(LIST_PAGE), "how the next page is asked for"),
+    Field::must("items", Kind::Form(&POINTER), "where the list stands in the answer"),
+    Field::must("ref", Kind::Form(&POINTER), "in an entry: the provider's name for the job"),
+    Field::must("status", Kind::Form(&POINTER), "in an entry: its status"),
+    Field::must("statuses", Kind::Names(&LIST_STATUS), "what each status means"),
+    Field::may("usage", Kind::Form(&POINTER), "in an entry: its usage"),
+    Field::may("updated", Kind::Table(LIST_UPDATED), "in an entry: when it last changed"),
+    Field::may("max_pages", Kind::Integer(1, 1_000), "pages read at most; 100 without it"),
+];
+
+pub(super) static LIST_HEADER: &[Field] = &[
+    Field::must("name", Kind::Text, "its name"),
+    Field::must("secret", Kind::Text, "the environment variable with its value"),
+    Field::may("prefix", Kind::Text, "what precedes the value, as \"Bearer \""),
+];
+
+pub(super) static LIST_PAGE: &[Field] = &[
+    Field::must("param", Kind::Text, "the query parameter that takes the cursor"),
+    Field::must("next", Kind::Form(&POINTER), "where the next page's cursor stands in the answer"),
+];
+
+pub(super) static LIST_UPDATED: &[Field] = &[
+    Field::must("at", Kind::Form(&POINTER), "where it stands"),
+    Field::must("unit", Kind::Choice(|| vec!["rfc3339", "seconds", "milliseconds"]), "how it is written"),
+];
+
+static LIST_STATUS: Kind = Kind::Choice(|| vec!["running", "success", "failure", "canceled"]);
 
 pub(super) static FORWARD: &[Field] = &[
     Field::must("to", Kind::Form(&DESTINATION), "the environment variable with the address"),
@@ -159,6 +191,14 @@ static ID_SOURCE: Form = Form {
     is: "signed-id or a source",
     pattern: r"^(signed-id|header:.+|body:(/([^~]|~[01])*)?)$",
     check: |text| if text == "signed-id" { Ok(()) } else { (SOURCE.check)(text) },
+};
+static LIST_URL: Form = Form {
+    is: "an address",
+    pattern: r"^(https://.+|env:.+)$",
+    check: |text| match text.starts_with("https://") || text.strip_prefix("env:").is_some_and(|name| !name.is_empty()) {
+        true => Ok(()),
+        false => Err(("this is no address".to_owned(), "write \"https://...\" or \"env:NAME\"".to_owned())),
+    },
 };
 static DESTINATION: Form = Form {
     is: "a destination",

@@ -1,0 +1,134 @@
+//! Reviews and conflicts that wait for long are told again, once each; open cases are looked at again, and those whose
+//! fact is gone are resolved.
+
+use domain::event::EventRef;
+use domain::keys;
+use domain::limits::SHARDS;
+use domain::operation::{OperationKey, OperationState};
+use domain::reconcile::{
+    Action, Case, CaseClass, CaseState, Decision, Finding, OLD_REVIEW_MS, Resolution, Subject, compare_listed,
+    missing_at_provider,
+};
+use domain::time::rfc3339;
+use runtime::App;
+use store::StoreError;
+
+use crate::record::{RECONCILER, Recorder};
+use crate::{jobs, receipts, wallets};
+
+/// Open items of one shard that one part looks at.
+const MOST: usize = 2_000;
+
+pub(crate) async fn compare(recorder: &mut Recorder<'_>, shard: u32) -> Result<(), StoreError> {
+    let (app, now_ms) = (recorder.app, recorder.app.clock.now_ms());
+    let waiting = app.store.waiting_reviews(shard, now_ms, MOST).await?;
+    if waiting.len() == MOST {
+        recorder.result.skipped.push(format!("reviews of shard {shard}: only the oldest {MOST} were looked at"));
+    }
+    for review in waiting {
+        recorder.result.examined += 1;
+        if let Some((id, _)) = keys::case_of(&review.pk, &review.sk) {
+            look_again(recorder, &id).await?;
+        } else if now_ms - review.since_ms < OLD_REVIEW_MS {
+        } else if let Some(key) = keys::operation_of(&review.pk, &review.sk) {
+            if let Some(finding) = old_review(app, key).await? {
+                recorder.record(&finding).await?;
+            }
+        } else if let (Some(event), Some(hash)) = (keys::event_of_pk(&review.pk), keys::conflict_of(&review.sk))
+            && app.store.conflict_is_open(&event, hash).await?
+        {
+            recorder.record(&old_conflict(event, hash, review.since_ms)).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn old_review(app: &App, key: OperationKey) -> Result<Option<Finding>, StoreError> {
+    let Some(record) = app.store.get_operation(&key).await? else { return Ok(None) };
+    let (OperationState::Review, Some(since_ms)) = (record.state, record.review_since_ms) else { return Ok(None) };
+    let evidence = format!("{} waits for a person since {}: {:?}", key.name, rfc3339(since_ms), record.class);
+    Ok(Some(Finding::new(CaseClass::OldReview, Action::Person, Subject::Operation(key), evidence)))
+}
+
+fn old_conflict(event: EventRef, hash: &str, since_ms: i64) -> Finding {
+    let evidence = format!("other content under this event id waits for a person since {}", rfc3339(since_ms));
+    let subject = Subject::Conflict { event, payload_hash: hash.to_owned() };
+    Finding::new(CaseClass::OldConflict, Action::Person, subject, evidence)
+}
+
+/// Resolves an open case whose fact is gone; one that still stands is listed with this run.
+async fn look_again(recorder: &mut Recorder<'_>, id: &str) -> Result<(), StoreError> {
+    let app = recorder.app;
+    let Some(case) = app.store.get_case(id).await?.filter(|case| case.state == CaseState::Open) else { return Ok(()) };
+    match stands(app, &case).await? {
+        Some(true) => {
+            // Listed with the run, and counted by the part that found it.
+            app.store.put_found(&recorder.run.id, &case.id, case.occurrence).await?;
+        }
+        Some(false) => gone(recorder, &case).await?,
+        None => {}
+    }
+    Ok(())
+}
+
+/// Resolves a case whose fact a later look does not find any more.
+pub(crate) async fn gone(recorder: &Recorder<'_>, case: &Case) -> Result<(), StoreError> {
+    let (actor, reason) = (RECONCILER.to_owned(), format!("run {}", recorder.run.id));
+    let note = "a later look did not find it any more".to_owned();
+    let decided_ms = recorder.app.clock.now_ms();
+    let decision = Decision { resolution: Resolution::Gone, actor, reason, note, decided_ms };
+    recorder.app.store.resolve_case(case, &decision).await.map(|_| ()) // losing to another writer is fine: it decided
+}
+
+/// The open cases of a class, by the index of open reviews.
+pub(crate) async fn open_cases(app: &App, class: CaseClass) -> Result<Vec<Case>, StoreError> {
+    let (mut cases, prefix) = (Vec::new(), format!("{class}."));
+    for shard in 0..SHARDS {
+        for review in app.store.waiting_reviews(shard, i64::MAX, MOST).await? {
+            let Some((id, _)) = keys::case_of(&review.pk, &review.sk) else { continue };
+            if id.starts_with(&prefix) {
+                cases.extend(app.store.get_case(&id).await?.filter(|case| case.state == CaseState::Open));
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// Whether a case's fact still stands; `None` when that cannot be said now.
+async fn stands(app: &App, case: &Case) -> Result<Option<bool>, StoreError> {
+    let same = |findings: &[Finding]| findings.iter().any(|finding| finding.case_id() == case.id);
+    Ok(match (case.class, &case.subject) {
+        (CaseClass::OldReview, Subject::Operation(key)) => Some(old_review(app, key.clone()).await?.is_some()),
+        (CaseClass::OldConflict, Subject::Conflict { event, payload_hash }) => {
+            Some(app.store.conflict_is_open(event, payload_hash).await?)
+        }
+        (CaseClass::NotDispatched | CaseClass::StaleRecord | CaseClass::Unreadable, Subject::Operation(key)) => {
+            Some(same(&receipts::examine(app, &key.event).await?))
+        }
+        (_, Subject::Event(event)) => Some(same(&receipts::examine(app, event).await?)),
+        (CaseClass::Unsettled, Subject::Operation(key)) => {
+            let records = app.store.load_event(&key.event).await?;
+            let Some(records) = records else { return Ok(Some(false)) };
+            let found = app.store.find_job(&key.event.provider, &records.receipt.envelope).await?;
+            let Some((tenant, job)) = found else { return Ok(Some(false)) };
+            Some(same(&jobs::examine(app, &tenant, &job).await?.findings))
+        }
+        (class, Subject::Job { tenant, job }) if case.listed.is_some() || class == CaseClass::MissingAtProvider => {
+            let Some(records) = app.store.load_job(tenant, job).await? else { return Ok(Some(false)) };
+            let ledger = app.store.load_ledger(tenant, job).await?;
+            let now_ms = app.clock.now_ms();
+            let finding = match &case.listed {
+                Some(listed) => compare_listed(listed, &records, &ledger, now_ms),
+                None => missing_at_provider(&records, &ledger, now_ms),
+            };
+            Some(finding.is_some_and(|finding| finding.class == class))
+        }
+        (_, Subject::Job { tenant, job }) => Some(same(&jobs::examine(app, tenant, job).await?.findings)),
+        (_, Subject::Wallet { tenant, wallet }) => match wallets::examine(app, tenant, wallet).await {
+            Ok(findings) => findings.map(|findings| same(&findings)),
+            Err(StoreError::Corrupt { .. }) => Some(case.class == CaseClass::Unreadable),
+            Err(error) => return Err(error),
+        },
+        _ => None,
+    })
+}

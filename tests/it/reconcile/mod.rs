@@ -1,0 +1,10 @@
+//! Reconciliation through the whole stack: each class of fact is planted behind the program's back, found as exactly one
+//! case with the right action, applied, and not found again.
+
+mod classes;
+mod costs;
+mod lists;
+mod passes;
+mod plant;
+mod runs;
+mod wallets;

@@ -1,0 +1,75 @@
+//! Wallets: balance, split and chain against entries and open holds.
+
+use serde_json::json;
+
+use super::plant::{found_applied_and_gone, only, reconcile, settled, tamper, told};
+use crate::harness::balance;
+
+const WALLET: &str = "W|t1|w1";
+
+#[tokio::test(start_paused = true)]
+async fn a_balance_that_drifted_is_rebuilt_from_its_entries() {
+    let world = settled().await;
+    assert_eq!(world.submit("j2", "w1", "7.00").await.0, 201);
+    // 99.9913 less 7.00 held; 1000.00 are added behind the program's back.
+    tamper(&world, "balances", WALLET, "", |item| item["av"] = json!({"N": "1092991300"}));
+    let run = reconcile(&world, "zero").await;
+    assert_eq!(run["cases"][0]["amount"], json!("1000.000000"), "{run}");
+    let case = found_applied_and_gone(&world, "balance-drift/rebuild/open").await;
+    assert_eq!(case["decisions"][0]["note"], "available -1000000000, held +0 (micros)", "{case}");
+    assert_eq!(balance(&world, "w1").await, ("92.991300".to_owned(), "7.000000".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_amount_that_drifted_is_split_anew() {
+    let world = settled().await;
+    assert_eq!(world.submit("j2", "w1", "7.00").await.0, 201);
+    tamper(&world, "balances", WALLET, "", |item| {
+        (item["av"], item["he"]) = (json!({"N": "91991300"}), json!({"N": "8000000"}));
+    });
+    found_applied_and_gone(&world, "held-drift/rebuild/open").await;
+    assert_eq!(balance(&world, "w1").await, ("92.991300".to_owned(), "7.000000".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_is_decided_on_what_stands_when_it_is_applied() {
+    let world = settled().await;
+    tamper(&world, "balances", WALLET, "", |item| item["av"] = json!({"N": "100991300"}));
+    let run = reconcile(&world, "first").await;
+    assert_eq!(told(&run), ["balance-drift/rebuild/open"], "{run}");
+    // Business goes on before a person looks: the delta is that of now, not that of the scan.
+    assert_eq!(world.submit("j2", "w1", "7.00").await.0, 201);
+    tamper(&world, "balances", WALLET, "", |item| item["av"] = json!({"N": "94991300"}));
+    assert_eq!(world.decide_case("first", &only(&run), "apply").await.0, 200);
+    assert_eq!(balance(&world, "w1").await, ("92.991300".to_owned(), "7.000000".to_owned()));
+    assert_eq!(told(&reconcile(&world, "last").await), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_chain_is_a_persons() {
+    let world = settled().await;
+    tamper(&world, "ledger", "J|t1|j1", "c", |item| item["by"] = json!({"S": "acme/msg_9"}));
+    let run = world.reconcile("first", json!({"kinds": ["wallets"]})).await.unwrap();
+    assert_eq!(told(&run), ["chain-broken/person/open"], "{run}");
+    assert!(run["cases"][0]["evidence"].as_str().unwrap().contains("entry 2"), "{run}");
+    let (status, problem) = world.decide_case("first", &only(&run), "apply").await;
+    assert_eq!(status, 409, "{problem}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fact_that_comes_back_is_the_next_occurrence_of_its_case() {
+    let world = settled().await;
+    let drift = |world: &local::world::World| {
+        tamper(world, "balances", WALLET, "", |item| item["av"] = json!({"N": "100991300"}));
+    };
+    drift(&world);
+    let first = reconcile(&world, "first").await;
+    assert_eq!(world.decide_case("first", &only(&first), "apply").await.0, 200);
+    drift(&world);
+    let second = reconcile(&world, "second").await;
+    assert_eq!((only(&second), &second["cases"][0]["occurrence"]), (only(&first), &json!(2)));
+    assert_eq!(
+        world.decide_case("second", &only(&second), "apply").await.1["decisions"].as_array().map(Vec::len),
+        Some(2)
+    );
+}
