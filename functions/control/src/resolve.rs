@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use store::{Commit, Reviewed, StoreError};
 
 use crate::jobs::timestamp;
+use crate::risk::settles;
 use crate::{body, id, unavailable};
 
 /// Longest reason in characters.
@@ -244,7 +245,7 @@ async fn operation(app: &App, key: &OperationKey, request: &Request) -> Result<P
     let (waivers, waived) = waive(record, request.alternative, past);
     let closes = request.action == Action::Close;
     let release = if closes && key.name == OperationName::SettleUsage {
-        release(app, &review, record, &records.receipt, request).await?
+        release(app, key, record, &records.receipt, request).await?
     } else {
         None
     };
@@ -275,21 +276,27 @@ async fn operation(app: &App, key: &OperationKey, request: &Request) -> Result<P
 }
 
 /// The release of the settlement's open hold. Without a hold, or with a closed one, there is nothing to
-/// release; with an open one, the request has to say so.
+/// release; with an open one, the request has to say so. A hold that another event settles stays its own.
 async fn release(
-    app: &App, review: &ReviewId, record: &OperationRecord, receipt: &Receipt, request: &Request,
+    app: &App, key: &OperationKey, record: &OperationRecord, receipt: &Receipt, request: &Request,
 ) -> Result<Option<Posting>, Refusal> {
-    let provider = review.event().map(|event| &event.provider);
-    let Some(provider) = provider else { return Ok(None) };
-    let Some((tenant, job)) = app.store.find_job(provider, &receipt.envelope).await? else { return Ok(None) };
+    let Some((tenant, job)) = app.store.find_job(&key.event.provider, &receipt.envelope).await? else {
+        return Ok(None);
+    };
     let Some(submitted) = app.store.get_job(&tenant, &job).await? else { return Ok(None) };
     let balance = app.store.get_balance(&tenant, &submitted.wallet).await?;
     let ledger = app.store.load_ledger(&tenant, &job).await?;
     let records = app.store.load_job(&tenant, &job).await?;
     let (Some(balance), Some(records)) = (balance, records) else { return Ok(None) };
+    if !settles(&records, &key.by()) {
+        let detail =
+            "another event decided this job's outcome, and its settlement closes the hold: close without release";
+        return if request.release { Err(Refusal::Problem(not_possible(detail))) } else { Ok(None) };
+    }
+    let review = ReviewId::Operation(key.clone());
     // One key per decision: this review, at this revision.
-    let key = hex_sha256(&format!("{review}|{}", record.revision));
-    let by = Reference::new(key).and_then(|key| By::control("review", &key));
+    let place = hex_sha256(&format!("{review}|{}", record.revision));
+    let by = Reference::new(place).and_then(|place| By::control("review", &place));
     let by = by.map_err(|error| Refusal::Problem(Problem::invalid(error.to_string())))?;
     let posting = dismiss::release(by.to_string(), &request.reason, &records, &ledger, &balance, app.clock.now_ms());
     match posting {

@@ -104,7 +104,7 @@ impl Review {
     fn closes_a_hold(&self) -> bool {
         use domain::operation::OperationName::SettleUsage;
         let settles = matches!(&self.id, Some(ReviewId::Operation(key)) if key.name == SettleUsage);
-        settles && self.subject.hold_open
+        settles && self.subject.holds
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whose an operation is, and how much money hangs on it.
 
+use domain::event::By;
 use domain::ids::{JobId, TenantId, WalletId};
 use domain::job::JobRecords;
 use domain::ledger::JobLedger;
@@ -26,8 +27,8 @@ pub(crate) struct Subject {
     pub(crate) job: Option<JobId>,
     pub(crate) wallet: Option<WalletId>,
     pub(crate) risk: Option<Risk>,
-    /// True when the job's hold is open.
-    pub(crate) hold_open: bool,
+    /// True when the job's hold is open and no other event is the one that settles it.
+    pub(crate) holds: bool,
 }
 
 impl Risk {
@@ -50,7 +51,7 @@ fn told_by(receipt: &Receipt) -> Subject {
     let named = envelope.amount.and_then(|amount| Micros::new(amount).ok()).zip(envelope.currency);
     let risk = named.map(|(amount, currency)| Risk { amount, currency, of: "amount" });
     let (tenant, job, wallet) = (envelope.tenant.clone(), envelope.job.clone(), envelope.wallet.clone());
-    Subject { tenant, job, wallet, risk, hold_open: false }
+    Subject { tenant, job, wallet, risk, holds: false }
 }
 
 async fn of_job(app: &App, key: &OperationKey, receipt: &Receipt) -> Result<Subject, StoreError> {
@@ -68,10 +69,15 @@ async fn of_job(app: &App, key: &OperationKey, receipt: &Receipt) -> Result<Subj
     Ok(Subject {
         wallet: Some(records.job.wallet.clone()),
         risk: job_risk(key.name, receipt, &records, &ledger),
-        hold_open: ledger.close.is_none(),
+        holds: ledger.close.is_none() && settles(&records, &key.by()),
         tenant: Some(tenant),
         job: Some(job),
     })
+}
+
+/// True when this event settles the job's hold, or may: it decided the outcome, or nobody did yet.
+pub(crate) fn settles(records: &JobRecords, by: &By) -> bool {
+    records.transitions.last().is_none_or(|last| last.by == *by)
 }
 
 fn job_risk(name: OperationName, receipt: &Receipt, records: &JobRecords, ledger: &JobLedger) -> Option<Risk> {

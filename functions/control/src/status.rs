@@ -291,7 +291,7 @@ async fn holds(app: &App, board: &mut Board, now_ms: i64) -> Result<(), StoreErr
         }
         let risk = records.hold().ok().map(|amount| Risk { amount, currency: records.job.currency(), of: "hold" });
         let provider = records.job.provider.clone();
-        let subject = Subject { tenant: Some(tenant), job: Some(job), risk, hold_open: true, ..Subject::default() };
+        let subject = Subject { tenant: Some(tenant), job: Some(job), risk, holds: true, ..Subject::default() };
         board.state("hold-expired").add(expires_ms, Some(provider.as_str()), &subject);
     }
     Ok(())

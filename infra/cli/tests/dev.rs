@@ -177,3 +177,47 @@ fn the_provider_simulator_delivers_and_replays_under_the_same_id() {
     assert!(twice, "the event came again under its id");
     assert_eq!(dev.settled("j1")["settlements"].as_array().unwrap().len(), 1);
 }
+
+/// A charge above the hold: a person is told, tries dry, decides; the rest tells what became of it.
+#[test]
+fn a_person_is_told_decides_and_asks_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let dev = Dev::start(&dir.path().join("data"), &[]);
+    assert_eq!(dev.json(&["wallet", "create", "t1", "w1", "--currency", "USD"]).0, Some(0));
+    assert_eq!(dev.json(&["wallet", "fund", "t1", "w1", "100.00", "--reference", "r"]).0, Some(0));
+    submit(&dev, "j1");
+    let file = sample(dir.path(), "j1");
+    let body = std::fs::read_to_string(&file).unwrap().replace("1200", "2000000"); // 6.0051, and 5.00 are held
+    std::fs::write(&file, body).unwrap();
+    assert_eq!(dev.json(&["send", "acme", &file, "--id", "msg_1"]).0, Some(0));
+    let id = "settle-usage:acme/msg_1";
+    let listed = (0..300).any(|_| dev.json(&["reviews", "--class", "overage"]).1["reviews"][0]["id"] == id);
+    assert!(listed, "the review is listed");
+    let (code, status) = dev.json(&["status"]);
+    assert_eq!((code, &status["states"][0]["state"]), (Some(1), &"review:overage".into()), "a person is needed");
+
+    let approve = ["--action", "approve", "--alternative", "cap", "--reason", "agreed"];
+    let dry = [&["reviews", "resolve", "--class", "overage", "--dry-run"][..], &approve].concat();
+    assert_eq!(dev.json(&dry).1["results"][0]["result"], "would-decide");
+    let close = ["reviews", "resolve", id, "--action", "close", "--reason", "x"];
+    assert_eq!(dev.json(&close).1["code"], "release-needed");
+    let decided = [&["reviews", "resolve", id][..], &approve].concat();
+    for again in [false, true] {
+        let (code, answer) = dev.json(&decided);
+        assert_eq!((code, &answer["again"]), (Some(0), &again.into()), "{answer}");
+    }
+    assert_eq!(dev.settled("j1")["settlements"][0]["captured"], "5.000000");
+
+    let replay = ["replay", "acme/msg_1", "--reason", "x", "--reference", "r-1"];
+    assert_eq!(dev.json(&replay).1["counts"], serde_json::json!({"finished": 2}));
+    assert_eq!(dev.json(&["replay", "acme/nobody", "--reason", "x"]).0, Some(1));
+    let (code, explained) = dev.json(&["explain", "--job", "t1/j1"]);
+    assert_eq!((code, &explained["events"][0]["event"]), (Some(0), &"acme/msg_1".into()));
+    assert_eq!(dev.json(&["explain", "--payment", "t1/w1/r"]).1["funding"]["amount"], "100.000000");
+    assert_eq!(dev.json(&["explain", "--job", "t1"]).0, Some(2));
+    for paused in [true, false] {
+        let (code, switch) = dev.json(&[if paused { "pause" } else { "resume" }, "billing", "--reason", "x"]);
+        assert_eq!((code, &switch["paused"]), (Some(0), &paused.into()));
+    }
+    assert_eq!(dev.json(&["pause", "nobody", "--reason", "x"]).0, Some(1));
+}

@@ -114,6 +114,23 @@ async fn closing_a_settlement_with_an_open_hold_needs_the_release() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hold_that_another_event_settles_is_not_released_with_a_contested_one() {
+    let world = submitted().await;
+    taken_in(&world, "msg_1", &completed("j1")).await;
+    work(&world, "msg_1", CompleteJob).await; // decided by msg_1, not settled yet
+    taken_in(&world, "msg_2", &used("j1", 7)).await;
+    work(&world, "msg_2", SettleUsage).await;
+    let contested = "settle-usage:acme/msg_2";
+    assert_eq!(reviews(&world, "").await[0]["close_needs_release"], false);
+    let (status, refused) = decide(&world, contested, json!({"action": "close", "reason": "x", "release": true})).await;
+    assert_eq!((status, refused["code"].as_str()), (409, Some("not-possible")));
+    assert_eq!(decide(&world, contested, close()).await.1["released"], false);
+    work(&world, "msg_1", SettleUsage).await;
+    assert_settled(&world, "j1", "msg_1").await;
+    audit(&world);
+}
+
+#[tokio::test(start_paused = true)]
 async fn closing_what_holds_no_money_needs_no_release() {
     let world = exhausted().await;
     let (status, decided) = decide(&world, SETTLE, close()).await;
