@@ -94,3 +94,36 @@ fn what_a_profile_may_not_say_of_items_forwards_and_bookings_is_refused_with_the
         assert!(error.contains(says) && error.contains("beta"), "{says}: {error}");
     }
 }
+
+/// Adyen's published notification (the vector adyen-1), whose item is wrapped and signed by itself.
+const ADYEN: &str = r#"{"live":"false","notificationItems":[{"NotificationRequestItem":{"additionalData":{"hmacSignature":"coqCmt/IZ4E3CzPvMY8zTjQVL5hYJUiBRg8UU+iCWo0="},"amount":{"value":1130,"currency":"EUR"},"pspReference":"7914073381342284","eventCode":"AUTHORISATION","merchantAccountCode":"TestMerchant","merchantReference":"TestPayment-1407325143704","paymentMethod":"visa","success":"true"}}]}"#;
+
+#[tokio::test(start_paused = true)]
+async fn adyens_items_leave_each_under_its_own_key_and_one_unsigned_item_refuses_them_all() {
+    let more = r#"
+event_id = ["body:/notificationItems"]
+items = "/notificationItems"
+event_type = "item:/NotificationRequestItem/eventCode"
+fields = { reference = "item:/NotificationRequestItem/pspReference", currency = "item:/NotificationRequestItem/amount/currency", minor_amount = "item:/NotificationRequestItem/amount/value" }
+forward = { to = "sqs:HOOKLEDGER_FORWARD_QUEUE_URL", action_key = ["item:/NotificationRequestItem/pspReference"] }
+events."AUTHORISATION" = { operations = ["forward"] }
+"#;
+    let secret = "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056";
+    let mut config = config(&[profile("beta", "adyen", more)], &[("beta", secret)]);
+    config.addresses =
+        [(crate::forward::VARIABLE.to_owned(), "https://sqs.example/1/forwarded.fifo".to_owned())].into();
+    let world = crate::forward::world_of(config).await;
+    let post = |body: &str| crate::sender::binary(&world, "beta", Vec::new(), body.as_bytes());
+    // A second item that nobody signed.
+    let unsigned = ADYEN.replace("}}]}", "}},{\"NotificationRequestItem\":{\"eventCode\":\"AUTHORISATION\"}}]}");
+    assert_ne!(unsigned, ADYEN);
+    assert_eq!(deliver(&world, &post(&unsigned)).await, said(401, "invalid-signature"));
+    assert_eq!(deliver(&world, &post(ADYEN)).await, said(202, "accepted"));
+    assert_eq!(deliver(&world, &post(ADYEN)).await, said(200, "duplicate"));
+    world.drain().await.unwrap();
+    let sent = crate::forward::arrived(&world);
+    assert_eq!(sent.len(), 1);
+    let body = &sent[0].0;
+    assert_eq!(body["key"], "@action|beta|AUTHORISATION|7914073381342284");
+    assert_eq!((&body["item"], &body["amount"], &body["currency"]), (&json!("0"), &json!("11.300000"), &json!("EUR")));
+}
