@@ -9,7 +9,7 @@ use std::time::Duration;
 use aws_sdk_secretsmanager::Client;
 use aws_sdk_secretsmanager::error::{ProvideErrorMetadata, SdkError};
 use aws_smithy_http_client::{Connector, tls};
-use aws_smithy_runtime_api::client::http::HttpConnector;
+use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::byte_stream::ByteStream;
 use domain::profile::SecretPlace;
@@ -26,14 +26,14 @@ const JWKS_TIMEOUT: Duration = Duration::from_millis(2_500);
 #[derive(Debug)]
 pub struct AwsKeys {
     secrets: Client,
-    https: Connector,
+    https: SharedHttpConnector,
 }
 
 impl AwsKeys {
     /// With a client of Secrets Manager.
     pub fn new(secrets: Client) -> Self {
         let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
-        Self { secrets, https: Connector::builder().tls_provider(ring).build() }
+        Self { secrets, https: SharedHttpConnector::new(Connector::builder().tls_provider(ring).build()) }
     }
 
     /// With the AWS identity, region, timeouts and retries of a configuration.
@@ -122,16 +122,5 @@ fn pick(text: String, member: Option<&str>) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::pick;
-
-    #[test]
-    fn a_member_is_a_text_of_an_object() {
-        let text = r#"{"A":"one","N":1}"#.to_owned();
-        assert_eq!(pick(text.clone(), Some("A")).as_deref(), Some("one"));
-        assert_eq!(pick(text.clone(), Some("N")), None);
-        assert_eq!(pick(text.clone(), Some("B")), None);
-        assert_eq!(pick("plain".to_owned(), Some("A")), None);
-        assert_eq!(pick(text.clone(), None), Some(text));
-    }
-}
+#[path = "aws_keys_tests.rs"]
+mod tests;

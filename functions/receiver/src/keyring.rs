@@ -47,7 +47,7 @@ enum Slot {
     /// Every secret is in the environment.
     Fixed(Option<Arc<Verifier>>),
     /// Some are fetched.
-    Fetched(Fetched),
+    Fetched(Box<Fetched>),
 }
 
 #[derive(Debug)]
@@ -156,7 +156,7 @@ fn slot(profile: &Profile, variable: &impl Fn(&str) -> Option<String>) -> Slot {
     }
     if sources.iter().any(|(_, source)| matches!(source, Source::Place(_))) {
         let (slug, recipe) = (profile.slug.to_string(), profile.recipe.clone());
-        return Slot::Fetched(Fetched { slug, recipe, sources, state: Mutex::default() });
+        return Slot::Fetched(Box::new(Fetched { slug, recipe, sources, state: Mutex::default() }));
     }
     let verifier = if sources.is_empty() {
         Err(format!("none of its secrets is set: {}", profile.secret_names().join(", ")))

@@ -55,7 +55,7 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// A mistake that is known by its field only; [`Document::finding`] gives it a place.
+/// A mistake that is known by its field only; the document gives it a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The field's path, outermost first; the element of a list by its index.
