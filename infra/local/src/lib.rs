@@ -21,6 +21,7 @@ pub mod provider_api;
 pub mod provider_list;
 pub mod remote;
 pub mod scheduler;
+mod schedules;
 pub mod sqs_api;
 pub mod stack;
 pub mod wire;

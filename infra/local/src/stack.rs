@@ -53,11 +53,6 @@ const CONCURRENCY: usize = 4;
 /// How often the provider simulator looks for due deliveries, and how many rounds it then makes at most.
 const PROVIDER_EVERY: Duration = Duration::from_millis(500);
 const PROVIDER_ROUNDS: usize = 100;
-/// The relay's schedule, as in the template.
-const RELAY_EVERY: Duration = Duration::from_secs(60);
-/// The reconciler's schedules, as in the template.
-const PASSES_EVERY: Duration = Duration::from_secs(15 * 60);
-const DAILY: Duration = Duration::from_secs(24 * 3_600);
 
 /// The functions of the system, each with a client of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -322,33 +317,6 @@ impl Stack {
         }
         self.schedule(&mut tasks, &stop);
         while tasks.join_next().await.is_some() {}
-    }
-}
-
-impl Stack {
-    /// The schedules: each repeats what a failed run left, and logs its own errors.
-    fn schedule(self: &Arc<Self>, tasks: &mut tokio::task::JoinSet<()>, stop: &Stop) {
-        let (relay, passes, daily) = (self.clone(), self.clone(), self.clone());
-        tasks.spawn(run_every(RELAY_EVERY, stop.clone(), move || {
-            let stack = relay.clone();
-            async move {
-                let _ = stack.relay().await; // the relay logs its own errors; the next run repeats
-            }
-        }));
-        tasks.spawn(run_every(PASSES_EVERY, stop.clone(), move || {
-            let stack = passes.clone();
-            async move { told(stack.passes().await) }
-        }));
-        tasks.spawn(run_every(DAILY, stop.clone(), move || {
-            let stack = daily.clone();
-            async move { told(stack.daily().await) }
-        }));
-    }
-}
-
-fn told(result: Result<(), store::StoreError>) {
-    if let Err(error) = result {
-        tracing::error!(%error, "reconciliation not started; the next schedule goes on");
     }
 }
 
