@@ -216,7 +216,7 @@ async fn a_window_takes_its_own_states_and_times() {
     body["states"] = json!(["completed", "ignored"]);
     let (_, finished) = replay(&world, body.clone()).await;
     assert_eq!(names(&finished), ["acme/done", "acme/ignored"]);
-    body["states"] = json!(["processing"]);
+    body["states"] = json!(["received"]);
     body["to"] = json!("2026-11-29T12:05:00Z");
     body["dry_run"] = json!(false);
     let (status, both) = replay(&world, body.clone()).await;
