@@ -29,6 +29,9 @@ const PAGE: usize = 200;
 pub(crate) struct Reading {
     pub(crate) balance: Balance,
     pub(crate) wallet: Wallet,
+    /// True when nothing was written meanwhile.
+    pub(crate) still: bool,
+    /// Means something only of a reading that is still.
     pub(crate) fault: Option<Broken>,
     /// The sum of the entries and of the open holds, in micros.
     pub(crate) entries: i128,
@@ -41,8 +44,8 @@ pub(crate) struct Reading {
 pub(crate) enum Rest {
     /// Two readings agree, or one has no fault.
     Agreed(Box<Reading>),
-    /// It was written during every reading.
-    Moving,
+    /// It was written during every reading, or no two agreed; the last one.
+    Moving(Box<Reading>),
     /// There is no such wallet.
     Unknown,
 }
@@ -57,10 +60,11 @@ pub(crate) async fn compare(
             findings.extend(reading.fault.map(|fault| compare_wallet(&fault, &reading.wallet)));
             findings
         }
-        Ok(Rest::Moving) => {
+        Ok(Rest::Moving(last)) => {
             let pk = keys::wallet_pk(tenant, wallet);
             recorder.result.skipped.push(format!("{pk}: written during {READINGS} readings; the next run looks again"));
-            return Ok(());
+            recorder.result.examined += last.examined;
+            last.jobs // a job stands by itself, whatever else is written to its wallet
         }
         Ok(Rest::Unknown) => return Ok(()),
         Err(StoreError::Corrupt { what }) => {
@@ -78,34 +82,32 @@ pub(crate) async fn examine(
 ) -> Result<Option<Vec<Finding>>, StoreError> {
     Ok(match at_rest(app, tenant, wallet).await? {
         Rest::Agreed(reading) => Some(reading.fault.iter().map(|f| compare_wallet(f, &reading.wallet)).collect()),
-        Rest::Moving => None,
+        Rest::Moving(_) => None,
         Rest::Unknown => Some(Vec::new()),
     })
 }
 
 /// Reads a wallet until one reading has no fault, or two agree on it.
 pub(crate) async fn at_rest(app: &App, tenant: &TenantId, wallet: &WalletId) -> Result<Rest, StoreError> {
-    let mut suspected: Option<Broken> = None;
-    for reading in 0..READINGS {
-        if reading > 0 {
+    let (mut suspected, mut last): (Option<Broken>, _) = (None, None);
+    for count in 0..READINGS {
+        if count > 0 {
             tokio::time::sleep(BETWEEN).await;
         }
-        match Box::pin(read(app, tenant, wallet)).await? {
-            None => return Ok(Rest::Unknown),
-            Some(None) => {}
-            Some(Some(reading)) => {
-                if reading.fault.is_none() || reading.fault == suspected {
-                    return Ok(Rest::Agreed(Box::new(reading)));
-                }
-                suspected = reading.fault;
+        let Some(reading) = Box::pin(read(app, tenant, wallet)).await? else { return Ok(Rest::Unknown) };
+        if reading.still {
+            if reading.fault.is_none() || reading.fault == suspected {
+                return Ok(Rest::Agreed(Box::new(reading)));
             }
+            suspected.clone_from(&reading.fault);
         }
+        last = Some(reading);
     }
-    Ok(Rest::Moving)
+    Ok(last.map_or(Rest::Unknown, |reading| Rest::Moving(Box::new(reading))))
 }
 
-/// One bracketed reading; the inner `None` is a wallet that was written meanwhile.
-async fn read(app: &App, tenant: &TenantId, name: &WalletId) -> Result<Option<Option<Reading>>, StoreError> {
+/// One bracketed reading.
+async fn read(app: &App, tenant: &TenantId, name: &WalletId) -> Result<Option<Reading>, StoreError> {
     let Some(balance) = app.store.get_balance(tenant, name).await? else { return Ok(None) };
     let wallet = Wallet {
         tenant: tenant.clone(),
@@ -120,13 +122,11 @@ async fn read(app: &App, tenant: &TenantId, name: &WalletId) -> Result<Option<Op
     let mut audit = Audit::of(&wallet);
     let chain = entries(app, &wallet, &mut audit).await?;
     let (holds, findings, jobs) = jobs_of(app, tenant, name).await?;
-    if app.store.get_balance(tenant, name).await?.is_none_or(|after| after.rev != balance.rev) {
-        return Ok(Some(None));
-    }
+    let still = app.store.get_balance(tenant, name).await?.is_some_and(|after| after.rev == balance.rev);
     let fault = chain.err().or_else(|| audit.finish(&holds).err());
     let (entries, examined) = (audit.total(), audit.checked() + jobs);
     let sum = holds.iter().map(|hold| i128::from(hold.hold.get())).sum();
-    Ok(Some(Some(Reading { balance, wallet, fault, entries, holds: sum, jobs: findings, examined })))
+    Ok(Some(Reading { balance, wallet, still, fault, entries, holds: sum, jobs: findings, examined }))
 }
 
 /// Every entry of the chain, in order, each read from the table; the first broken link.

@@ -1,9 +1,17 @@
 //! Wallets: balance, split and chain against entries and open holds.
 
-use serde_json::json;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
-use super::plant::{found_applied_and_gone, only, reconcile, settled, tamper, told};
-use crate::harness::balance;
+use domain::limits::{EXPIRY_BUCKET_MS, SHARDS};
+use local::dynamo_api;
+use local::hook::{Call, CallHook, HookDecision};
+use local::stack::Function;
+use serde_json::json;
+use store::Cursor;
+
+use super::plant::{found_applied_and_gone, later, only, reconcile, settled, tamper, told};
+use crate::harness::{balance, hooked, now_ms, submitted_with};
 
 const WALLET: &str = "W|t1|w1";
 
@@ -72,4 +80,48 @@ async fn a_fact_that_comes_back_is_the_next_occurrence_of_its_case() {
         world.decide_case("second", &only(&second), "apply").await.1["decisions"].as_array().map(Vec::len),
         Some(2)
     );
+}
+
+/// Somebody else writes the wallet whenever the reconciler reads it.
+#[derive(Default)]
+struct Busy(OnceLock<Box<dyn Fn() + Send + Sync>>);
+
+impl fmt::Debug for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Busy")
+    }
+}
+
+impl CallHook for Busy {
+    fn on_call(&self, call: &Call) -> HookDecision {
+        let balance =
+            call.operation == "GetItem" && String::from_utf8_lossy(&call.body).contains("hookledger-balances");
+        if let Some(write) = self.0.get().filter(|_| balance) {
+            write();
+        }
+        HookDecision::Pass
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wallet_that_is_never_at_rest_is_said_and_its_jobs_are_compared_all_the_same() {
+    let busy = Arc::new(Busy::default());
+    let world = submitted_with(hooked(Function::Reconciler, busy.clone())).await;
+    later(&world, 121).await;
+    for shard in 0..SHARDS {
+        let bucket = now_ms(&world).div_euclid(EXPIRY_BUCKET_MS);
+        world.stack.app.store.advance_cursor(Cursor::Expiry, shard, bucket).await.unwrap();
+    }
+    let database = world.aws.database().clone();
+    let request = json!({
+        "TableName": "hookledger-balances", "Key": {"pk": {"S": WALLET}},
+        "UpdateExpression": "ADD rev :one", "ExpressionAttributeValues": {":one": {"N": "1"}},
+    });
+    let written = Box::new(move || {
+        assert_eq!(dynamo_api::call(&database, "UpdateItem", request.to_string().as_bytes()).status, 200);
+    });
+    assert!(busy.0.set(written).is_ok());
+    let run = world.reconcile("first", json!({"kinds": ["wallets"]})).await.unwrap();
+    assert_eq!(told(&run), ["hold-expired/retry/resolved"], "{run}");
+    assert_eq!(run["skipped"], json!(["W|t1|w1: written during 5 readings; the next run looks again"]));
 }

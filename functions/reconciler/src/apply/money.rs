@@ -118,7 +118,7 @@ pub(super) async fn rebuild_balance(app: &App, case: &Case, decision: Decision) 
     };
     let reading = match wallets::at_rest(app, tenant, wallet).await? {
         Rest::Agreed(reading) => reading,
-        Rest::Moving => return Err(not_possible("the wallet was written during every reading: try again later")),
+        Rest::Moving(_) => return Err(not_possible("the wallet was written during every reading: try again later")),
         Rest::Unknown => return Err(not_possible("the wallet is unknown")),
     };
     let Some(fault) = &reading.fault else { return gone(app, case, decision).await };
