@@ -295,19 +295,8 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, Vec<Problem>> {
     };
     let only_if: Result<_, _> = raw.only_if.into_iter().map(only_if).collect();
     let only_if = problems.take(&["only_if"], only_if).unwrap_or_default();
-    let mut events = BTreeMap::new();
-    for (name, event) in raw.events {
-        let rule = rule(event, &common).map_err(|problem| problem.below(&["events", &name]));
-        match rule {
-            Ok(rule) => drop(events.insert(name, rule)),
-            Err(problem) => problems.0.push(problem),
-        }
-    }
-    let secrets = raw.secrets.into_iter().enumerate().filter_map(|(index, secret)| {
-        let read = SecretRef::try_from(secret).map_err(|problem| problem.below(&["secrets", &index.to_string()]));
-        read.map_err(|problem| problems.0.push(problem)).ok()
-    });
-    let secrets = secrets.collect();
+    let events = events(&mut problems, raw.events, &common);
+    let secrets = secrets(&mut problems, raw.secrets);
     let (Some(slug), Some(tenants), Some(event_id), Some(event_type)) = (slug, tenants, event_id, event_type) else {
         return Err(problems.0);
     };
@@ -368,6 +357,28 @@ fn items(at: Option<String>, id: Option<String>) -> Result<Option<Items>, String
         Some(other) => return Err(format!("`item_id` stands in the item: write \"item:/...\", not {other}")),
     };
     Ok(Some(Items { at, id }))
+}
+
+fn events(problems: &mut Problems, raw: BTreeMap<String, RawEvent>, common: &Fields) -> BTreeMap<String, EventRule> {
+    let mut events = BTreeMap::new();
+    for (name, event) in raw {
+        match rule(event, common) {
+            Ok(rule) => drop(events.insert(name, rule)),
+            Err(problem) => problems.0.push(problem.below(&["events", &name])),
+        }
+    }
+    events
+}
+
+fn secrets(problems: &mut Problems, raw: Vec<RawSecret>) -> Vec<SecretRef> {
+    let mut secrets = Vec::new();
+    for (index, secret) in raw.into_iter().enumerate() {
+        match SecretRef::try_from(secret) {
+            Ok(secret) => secrets.push(secret),
+            Err(problem) => problems.0.push(problem.below(&["secrets", &index.to_string()])),
+        }
+    }
+    secrets
 }
 
 /// The life of a hold must outlast the run and every late delivery of its outcome.
