@@ -48,6 +48,8 @@ fn inviting(mistake: &str) -> &'static [&'static str] {
         "release-counted-twice" => &["fail"],
         "funding-keyed-by-the-event" | "refund-taken-for-new" => &["payment"],
         "body-in-a-log-line" => &["complete"],
+        "decision-not-recorded" => &["retry"],
+        "replay-not-recorded" => &["replay"],
         _ => &[],
     }
 }

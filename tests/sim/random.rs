@@ -262,5 +262,27 @@ impl Story<'_> {
         if self.chance(20) {
             self.at(base_ms + 2 * MINUTE_MS, 3 * MINUTE_MS, What::ExtraRelay);
         }
+        self.operators(base_ms);
+    }
+
+    /// Operators who try reviews again, replay, pause, and have the records compared.
+    fn operators(&mut self, base_ms: u64) {
+        for number in 0..self.dice.u32(..2) {
+            self.at(base_ms + 2 * MINUTE_MS, 10 * MINUTE_MS, What::Reviews(format!("retry-{number}")));
+        }
+        if self.chance(15) {
+            let at_ms = self.at(base_ms + MINUTE_MS, 6 * MINUTE_MS, What::Replay("replay-1".to_owned()));
+            if self.chance(30) {
+                self.at(at_ms, 60 * SECOND_MS, What::Replay("replay-2".to_owned()));
+            }
+        }
+        if self.chance(8) {
+            let name = ["job", "billing", "acme", "stripe"][self.dice.usize(..4)];
+            let for_ms = self.dice.u64(..3 * MINUTE_MS);
+            self.at(base_ms, 90 * SECOND_MS, What::Pause(name, for_ms));
+        }
+        if self.chance(4) {
+            self.at(base_ms + 16 * MINUTE_MS, 2 * MINUTE_MS, What::Reconcile("look-1".to_owned()));
+        }
     }
 }

@@ -110,8 +110,13 @@ async fn schedule(stage: Stage) {
         stage.world.skip_relay().await;
     }
     let mut runs = JoinSet::new();
+    let reconciles = stage.scenario.actions.iter().any(|action| matches!(action.what, What::Reconcile(_)));
     loop {
         sleep(RELAY_EVERY).await;
+        if reconciles {
+            let world = stage.world.clone();
+            runs.spawn(async move { world.redispatch().await });
+        }
         while runs.try_join_next().is_some() {}
         // Once healed, runs that would find nothing are left out, as if the schedule had missed them.
         let healed = stage.world.net.lock().healed;
@@ -132,6 +137,10 @@ async fn act(stage: Stage, action: Action) {
         What::Wallet(wallet) => operator::create(&stage, wallet).await,
         What::Fund(wallet, amount, reference) => operator::fund(&stage, wallet, *amount, reference).await,
         What::Ask(request) => operator::ask(&stage, request).await,
+        What::Reviews(reference) => operator::try_reviews_again(&stage, reference).await,
+        What::Replay(reference) => operator::replay(&stage, reference).await,
+        What::Pause(name, for_ms) => operator::pause(&stage, name, *for_ms).await,
+        What::Reconcile(reference) => operator::reconcile(&stage, reference).await,
         What::Purge(consumer) => {
             stage.world.net.tell(|| format!("the {consumer} queue loses its messages"));
             let _ = stage.world.aws.queues().purge(&format!("{PREFIX}-{consumer}.fifo"));

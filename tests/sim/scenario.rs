@@ -183,6 +183,14 @@ pub enum What {
     Fund(String, i64, String),
     /// An operator asks until it is answered.
     Ask(Request),
+    /// An operator lists what is in review and tries all of it again.
+    Reviews(String),
+    /// An operator replays every event that was acknowledged so far, under this reference.
+    Replay(String),
+    /// An operator pauses a consumer or provider for so many ms.
+    Pause(&'static str, u64),
+    /// An operator has the records compared, under this reference, and applies what the cases propose.
+    Reconcile(String),
     /// A queue loses all its messages: `job` or `billing`.
     Purge(&'static str),
     /// The relay runs once more than its schedule says.

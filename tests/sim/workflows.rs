@@ -13,7 +13,7 @@ const PER_SITE: u32 = 6;
 const PER_RELAY_SITE: u32 = 4;
 
 /// The names of all workflows.
-pub const NAMES: [&str; 24] = [
+pub const NAMES: [&str; 28] = [
     "complete",
     "fail",
     "cancel",
@@ -38,6 +38,10 @@ pub const NAMES: [&str; 24] = [
     "extend-race",
     "cancel-expired",
     "payment",
+    "retry",
+    "replay",
+    "pause",
+    "reconcile",
 ];
 
 fn event(id: &str, kind: &'static str, job: usize, usage: Option<(i64, i64)>) -> EventSpec {
@@ -216,6 +220,23 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
                 action
             });
             asks.chain([deliver(2, done)]).collect()
+        }
+        // A success without usage is a person's; tried again, it is one again.
+        "retry" => vec![
+            deliver(2, &event("e1", "job.completed", 0, None)),
+            Action { at_ms: 30_000, what: What::Reviews("retry-1".to_owned()) },
+        ],
+        "replay" => vec![
+            deliver(2, done),
+            deliver(2, &event("e2", "job.completed", 1, None)),
+            submit(1, 1),
+            Action { at_ms: 30_000, what: What::Replay("replay-1".to_owned()) },
+        ],
+        "pause" => vec![Action { at_ms: 1_000, what: What::Pause("billing", 20_000) }, deliver(3, done)],
+        "reconcile" => {
+            let at_ms = 17 * 60_000;
+            scenario.heal_ms = at_ms + 60_000;
+            vec![deliver(2, done), Action { at_ms, what: What::Reconcile("look-1".to_owned()) }]
         }
         "dead-letter" => {
             scenario.knobs = Knobs { max_receives: 2, visibility_s: 5, ..Knobs::default() };

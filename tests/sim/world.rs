@@ -18,9 +18,13 @@ use local::clock::Clock;
 use local::lambda::{BoxError, Handler, handler};
 use local::poller::{Poller, PollerConfig};
 use local::world::{ACME_SECRET, BEGINS_MS};
-use queue::{QueueUrls, Queues, create_queues, dead_letter_name, queue_name};
+use queue::{
+    QueueUrls, Queues, create_queues, dead_letter_name, queue_name, reconcile_dead_letter_name, reconcile_queue_name,
+};
 use receiver::Receiver;
+use reconciler::Reconciler;
 use runtime::App;
+use runtime::fetch::{Fetch, FetchError, Fetched, Get};
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
 use runtime::random::SharedRandom;
@@ -69,8 +73,8 @@ pub struct Knobs {
     pub visibility_s: i64,
     /// Receives before the dead-letter queue.
     pub max_receives: u32,
-    /// How wrong each function's clock is: receiver, job, billing, relay, deadletter, control.
-    pub skew_ms: [i64; 6],
+    /// How wrong each function's clock is: receiver, job, billing, relay, deadletter, control, reconciler.
+    pub skew_ms: [i64; 7],
     /// Limits and waits.
     pub policy: RetryPolicy,
 }
@@ -83,7 +87,7 @@ impl Default for Knobs {
             batch: 10,
             visibility_s: 180,
             max_receives: 100,
-            skew_ms: [0; 6],
+            skew_ms: [0; 7],
             policy: quick_policy(),
         }
     }
@@ -107,6 +111,7 @@ pub struct World {
     pub control: App,
     receiver: Arc<Receiver>,
     relay: App,
+    reconciler: App,
     pollers: Vec<Poller>,
     signers: Arc<[Verifier; 2]>,
     /// Told the body of each message that a consumer took off its queue.
@@ -164,27 +169,28 @@ impl World {
         let urls = create_queues(&aws_sdk_sqs::Client::new(&config), PREFIX).await.unwrap();
         tune_queues(&aws, knobs);
         let mut apps = Vec::new();
-        let names = ["receiver", "job", "billing", "relay", "deadletter", "control"];
+        let names = ["receiver", "job", "billing", "relay", "deadletter", "control", "reconciler"];
         for (name, skew_ms) in names.into_iter().zip(knobs.skew_ms) {
             let clock: Arc<dyn Clock> = Arc::new(SimClock { begin, skew_ms });
             let store = store(&aws, &net, name, seed).await;
             let queues = queues(&aws, &net, name, seed, urls.clone()).await;
             apps.push(App { store, queues, clock, ..app.clone() });
         }
-        let [receiver, job, billing, relay, deadletter, control] = <[App; 6]>::try_from(apps).unwrap();
+        let [receiver, job, billing, relay, deadletter, control, reconciler] = <[App; 7]>::try_from(apps).unwrap();
         let receiver = Receiver::new(receiver, |name| match name {
             "ACME_WEBHOOK_SECRET" => Some(ACME_SECRET.to_owned()),
             "STRIPE_WEBHOOK_SECRET" => Some(STRIPE_SECRET.to_owned()),
             _ => None,
         });
         let consumed = Consumed::default();
-        let pollers = pollers(&aws, &net, knobs, [job, billing, deadletter], &consumed);
+        let pollers = pollers(&aws, &net, knobs, [job, billing, deadletter, reconciler.clone()], &consumed);
         let signers = [("standard-webhooks", ACME_SECRET), ("stripe", STRIPE_SECRET)];
         let signers = signers.map(|(recipe, secret)| {
             Verifier::new(Recipe::named(recipe).unwrap(), vec![Secret::new("sim", secret)]).unwrap()
         });
         let signers = Arc::new(signers);
-        let world = Self { aws, net, clock, control, receiver: Arc::new(receiver), relay, pollers, signers, consumed };
+        let receiver = Arc::new(receiver);
+        let world = Self { aws, net, clock, control, receiver, relay, reconciler, pollers, signers, consumed };
         world.skip_relay().await;
         world
     }
@@ -253,6 +259,12 @@ impl World {
         });
     }
 
+    /// The reconciler's schedule: what got lost of a run is sent again.
+    pub async fn redispatch(&self) {
+        let run = self.net.invoke("reconciler", reconciler::redispatch(&self.reconciler));
+        let _ = tokio::time::timeout(RELAY_TIMEOUT, Box::pin(run)).await; // the next schedule goes on
+    }
+
     fn event(&self, method: &str, path: &str, headers: Vec<(String, String)>, body: &str) -> GatewayEvent {
         let mut event =
             GatewayEvent { raw_path: path.to_owned(), body: Some(body.to_owned()), ..GatewayEvent::default() };
@@ -260,6 +272,16 @@ impl World {
         event.request_context.http.method = method.to_owned();
         event.request_context.time_epoch = self.clock.now_ms();
         event
+    }
+}
+
+/// Nothing can be fetched.
+#[derive(Debug)]
+struct NoNetwork;
+
+impl Fetch for NoNetwork {
+    fn get(&self, _: Get) -> Fetched<'_> {
+        Box::pin(std::future::ready(Err(FetchError::Unreachable)))
     }
 }
 
@@ -296,10 +318,14 @@ fn tune_queues(aws: &EmbeddedAws, knobs: &Knobs) {
     }
 }
 
-fn pollers(aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 3], consumed: &Consumed) -> Vec<Poller> {
-    let [job_app, billing_app, dead_app] = apps;
+fn pollers(aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 4], consumed: &Consumed) -> Vec<Poller> {
+    let [job_app, billing_app, dead_app, reconciler_app] = apps;
+    let parts: Consume = |app, event| {
+        // No provider has a list here: no variable names one.
+        Box::pin(async move { Reconciler::new(app, Arc::new(NoNetwork), |_| None).handle(&event).await })
+    };
     let dead: Consume = |app, event| Box::pin(async move { deadletter::handle(&app, event).await });
-    let sources: [(String, &'static str, App, Consume); 4] = [
+    let sources: [(String, &'static str, App, Consume); 6] = [
         (queue_name(PREFIX, Consumer::Job), "job", job_app, |app, event| {
             Box::pin(async move { job::handle(&app, event).await })
         }),
@@ -308,6 +334,8 @@ fn pollers(aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 3], consumed
         }),
         (dead_letter_name(PREFIX, Consumer::Job), "deadletter", dead_app.clone(), dead),
         (dead_letter_name(PREFIX, Consumer::Billing), "deadletter", dead_app, dead),
+        (reconcile_queue_name(PREFIX), "reconciler", reconciler_app.clone(), parts),
+        (reconcile_dead_letter_name(PREFIX), "reconciler", reconciler_app, parts),
     ];
     let poller = |(queue, name, app, consume): (String, &'static str, App, Consume)| {
         let config = PollerConfig {

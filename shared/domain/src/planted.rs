@@ -5,7 +5,7 @@
 //! the compiler removes every place. With it, nothing is on until [`plant`] says so, for this thread only.
 
 /// Every mistake that can be planted.
-pub const MISTAKES: [&str; 27] = [
+pub const MISTAKES: [&str; 29] = [
     "ack-before-the-put",
     "plan-dropped-when-a-send-fails",
     "condition-dropped-on-the-close",
@@ -33,6 +33,8 @@ pub const MISTAKES: [&str; 27] = [
     "funding-keyed-by-the-event",
     "refund-taken-for-new",
     "body-in-a-log-line",
+    "decision-not-recorded",
+    "replay-not-recorded",
 ];
 
 /// True in a build that can plant mistakes: no function starts from one.

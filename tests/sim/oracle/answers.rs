@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::{Inner, Oracle};
 use crate::scenario::{EventSpec, JobSpec, Request, What};
 
@@ -114,6 +116,54 @@ impl Oracle {
         let key = (format!("W|t1|{wallet}"), format!("f|{reference}"));
         if !matches!(status, 200 | 201) || !inner.books.ledger.contains_key(&key) {
             inner.wrong(format!("1: funding {reference} was answered {status}, and stands or falls otherwise"));
+        }
+    }
+
+    /// The events that were acknowledged so far, acme's and Stripe's.
+    pub fn acknowledged_events(&self) -> Vec<String> {
+        let inner = self.lock();
+        let acme = inner.deliveries.acknowledged.iter().map(|id| format!("acme/{id}"));
+        let paid = inner.deliveries.paid.iter().filter_map(|pk| pk.strip_prefix("E|stripe|"));
+        acme.chain(paid.map(|id| format!("stripe/{id}"))).collect()
+    }
+
+    /// A decision on a review was answered.
+    pub fn decided(&self, review: &str, status: u16) {
+        if !matches!(status, 200 | 404 | 409) {
+            self.lock().wrong(format!("9: the retry of {review} was answered {status}"));
+        }
+    }
+
+    /// A replay was answered: then it and each of its events are on record, with who asked and why.
+    pub fn replayed(&self, reference: &str, status: u16, answer: &Value) {
+        let inner = self.lock();
+        if status != 200 {
+            return inner.wrong(format!("9: the replay {reference} was answered {status}"));
+        }
+        let told = |pk: String, sk: String| {
+            let item = inner.books.events.get(&(pk, sk));
+            item.is_some_and(|item| item.has("ac") && item.s("rs") == "simulated")
+        };
+        if !told(format!("Q|replay|{reference}"), "q|000000".to_owned()) {
+            inner.wrong(format!("9: the replay {reference} was answered and is not on record"));
+        }
+        for event in answer["events"].as_array().into_iter().flatten() {
+            let (provider, id) = event["event"].as_str().and_then(|e| e.split_once('/')).unwrap_or_default();
+            if event["operations"].as_array().is_some_and(|all| !all.is_empty())
+                && !told(format!("E|{provider}|{id}"), format!("p|{reference}"))
+            {
+                inner.wrong(format!("9: the replay {reference} of {id} is not on record"));
+            }
+        }
+    }
+
+    /// The reconciler opened a case. Whatever it says of money or of lost events is a fault of the path.
+    pub fn case(&self, case: &Value) {
+        let class = case["class"].as_str().unwrap_or_default();
+        let harmless = matches!(class, "old-review" | "old-conflict" | "no-usage" | "unsettled" | "hold-expired");
+        let found = matches!(class, "not-dispatched" | "stale-record"); // a purge or a fault left it; it is retried
+        if !harmless && !found {
+            self.lock().wrong(format!("4: the reconciler found {class}: {}", case["evidence"]));
         }
     }
 

@@ -20,6 +20,9 @@ impl Inner {
                 }
                 self.cursor_passed(pk, old.n("mi"), new.n("mi"));
             }
+            // The switches, what a reconciliation run did so far, and its cases: each by revisions or to an end.
+            ("events", Some('S'), _) if new.n("rv") == old.n("rv") + 1 => {}
+            ("events", Some('Q'), _) if pk.starts_with("Q|recon|") || pk.starts_with("Q|case|") => {}
             ("jobs", Some('P'), _) => {
                 self.tell(&format!("progress {name} is {}", new.n("sq")));
                 if new.n("sq") <= old.n("sq") {
@@ -47,6 +50,16 @@ impl Inner {
         }
         if new.n("g") < old.n("g") || new.n("lf") < old.n("lf") {
             self.wrong(format!("2: a stale generation wrote {name}"));
+        }
+        // What a person tries again is on record in the same transaction; a provider's own redelivery has its note.
+        let asked = was == "review" && new.s("st") == "wait" && new.s("nt") != "the provider delivered the event again";
+        if asked {
+            let mut retries = self.retries.borrow_mut();
+            *retries += 1;
+            let decided = |(pk, sk): &(String, String)| pk.starts_with("Q|review|") || sk.starts_with("p|");
+            if self.books.events.keys().filter(|key| decided(key)).count() + self.cases_applied() < *retries {
+                self.wrong(format!("9: {name} was taken out of review, and nobody's decision is on record"));
+            }
         }
         // One resend may overtake the consumer's own record of its try; three in a row are no accident.
         let resends = new.n("g") - new.n("lf");

@@ -61,6 +61,8 @@ struct Inner {
     scenario: Arc<Scenario>,
     books: Books,
     deliveries: answers::Deliveries,
+    /// How often operators had something in review tried again.
+    retries: std::cell::RefCell<usize>,
 }
 
 impl Oracle {
@@ -72,6 +74,7 @@ impl Oracle {
             scenario,
             books: Books::default(),
             deliveries: answers::Deliveries::default(),
+            retries: std::cell::RefCell::default(),
         };
         let oracle = Self { inner: Arc::new(Mutex::new(inner)) };
         aws.add_hook(Arc::new(Watch(oracle.clone())));
@@ -98,6 +101,11 @@ impl CallHook for Watch {
 }
 
 impl Inner {
+    /// Decisions of the reconciler, its own and an operator's.
+    fn cases_applied(&self) -> usize {
+        self.books.events.keys().filter(|(pk, sk)| pk.starts_with("Q|case|") && sk.starts_with("d|")).count()
+    }
+
     fn wrong(&self, text: String) {
         self.net.violation(text);
     }

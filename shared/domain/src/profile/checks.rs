@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{EventRule, IdSource, Profile, Source};
+use super::{EventRule, IdSource, Items, Profile, Source};
+use crate::json::Pointer;
 use crate::limits::MAX_DATA;
 use crate::operation::OperationName;
 
@@ -41,6 +42,20 @@ pub(super) fn operations(rule: &EventRule) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Where a delivery's items stand, and their ids.
+pub(super) fn list_of_items(at: Option<String>, id: Option<String>) -> Result<Option<Items>, String> {
+    let Some(at) = at else {
+        return id.map_or(Ok(None), |_| Err("`item_id` needs `items`: where the list stands".to_owned()));
+    };
+    let at = at.parse::<Pointer>().map_err(|e| format!("{at:?}: {e}; the empty text is the body itself"))?;
+    let id = match id.as_deref().map(str::parse::<Source>).transpose()? {
+        None => None,
+        Some(Source::Item(pointer)) => Some(pointer),
+        Some(other) => return Err(format!("`item_id` stands in the item: write \"item:/...\", not {other}")),
+    };
+    Ok(Some(Items { at, id }))
 }
 
 /// `item:` stands for something only where a delivery carries items; an event's own id, its attempt and

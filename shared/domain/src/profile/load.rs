@@ -13,7 +13,7 @@ use toml::de::{DeValue, ValueDeserializer};
 use super::forward::RawForward;
 use super::list::RawList;
 use super::secret::{RawSecret, SecretRef};
-use super::{BodyForm, EventRule, Fields, IdSource, Items, OnlyIf, Profile, Source, TimeAt, TimeUnit};
+use super::{BodyForm, EventRule, Fields, IdSource, OnlyIf, Profile, Source, TimeAt, TimeUnit};
 use super::{checks, shape, strict};
 use crate::config::{Document, FileError, Finding, Problem};
 use crate::event::CONTROL_PROVIDER;
@@ -287,7 +287,7 @@ fn build(slug: &str, raw: Raw) -> Result<Profile, Vec<Problem>> {
     let hash_ignore = problems.take(&["hash_ignore"], hash_ignore).unwrap_or_default();
     let list = raw.list.map(RawList::build).transpose();
     let list = problems.take(&["list"], list).unwrap_or_default();
-    let items = problems.take(&["items"], items(raw.items, raw.item_id)).unwrap_or_default();
+    let items = problems.take(&["items"], checks::list_of_items(raw.items, raw.item_id)).unwrap_or_default();
     let common = Common {
         fields: problems.take(&["fields"], fields(&raw.fields, &Fields::default())).unwrap_or_default(),
         data: raw.data,
@@ -346,20 +346,7 @@ struct Common {
     forward: Option<RawForward>,
 }
 
-fn items(at: Option<String>, id: Option<String>) -> Result<Option<Items>, String> {
-    let Some(at) = at else {
-        return id.map_or(Ok(None), |_| Err("`item_id` needs `items`: where the list stands".to_owned()));
-    };
-    let at = at.parse::<Pointer>().map_err(|e| format!("{at:?}: {e}; the empty text is the body itself"))?;
-    let id = match id.as_deref().map(str::parse::<Source>).transpose()? {
-        None => None,
-        Some(Source::Item(pointer)) => Some(pointer),
-        Some(other) => return Err(format!("`item_id` stands in the item: write \"item:/...\", not {other}")),
-    };
-    Ok(Some(Items { at, id }))
-}
-
-fn events(problems: &mut Problems, raw: BTreeMap<String, RawEvent>, common: &Fields) -> BTreeMap<String, EventRule> {
+fn events(problems: &mut Problems, raw: BTreeMap<String, RawEvent>, common: &Common) -> BTreeMap<String, EventRule> {
     let mut events = BTreeMap::new();
     for (name, event) in raw {
         match rule(event, common) {
