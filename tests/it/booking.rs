@@ -201,3 +201,17 @@ async fn a_lost_answer_or_a_busy_table_makes_no_second_hold() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_booking_is_found_by_its_id_with_its_versions_and_its_job() {
+    let world = funded().await;
+    let path = "/control/tenants/t1/bookings/b1";
+    assert_eq!(world.control("GET", path, None).await.0, 404);
+    accepted(&world, "b_1", &plain("b1", 1)).await;
+    accepted(&world, "b_2", &plain("b1", 2)).await;
+    world.drain().await.unwrap();
+    let (status, shown) = world.control("GET", path, None).await;
+    assert_eq!((status, &shown["job"]), (200, &json!("booking-b1")));
+    let by: Vec<&Value> = shown["versions"].as_array().unwrap().iter().map(|version| &version["by"]).collect();
+    assert_eq!(by, [&json!("acme/b_1"), &json!("acme/b_2")]);
+}

@@ -3,7 +3,8 @@
 //! A submission is classified in this order: the same content again is 200, other content 409, a
 //! taken reference 409, funds short 402.
 
-use domain::ids::{JobId, TenantId};
+use domain::booking::BookingVersion;
+use domain::ids::{BookingId, JobId, TenantId};
 use domain::job::{Extension, Job, JobRecords, Transition};
 use domain::ledger::{Entry, EntryKind, JobLedger};
 use domain::limits::DECIDE_AGAIN_LIMIT;
@@ -169,4 +170,16 @@ fn settlements_json(ledger: &JobLedger) -> Value {
         })
     };
     ledger.close.iter().chain(&ledger.late).chain(&ledger.adjusts).chain(&ledger.reverses).map(one).collect()
+}
+
+/// `GET .../bookings/{booking}`: the versions that were taken in, each with the event that asked, and the job.
+pub(crate) async fn booking(app: &App, tenant: &str, booking: &str) -> Result<GatewayResponse, Problem> {
+    let (tenant, booking): (TenantId, BookingId) = (id(tenant)?, id(booking)?);
+    let versions = app.store.load_booking(&tenant, &booking).await.map_err(unavailable)?;
+    let Some(first) = versions.first() else {
+        return Err(Problem::not_found(format!("no job was made from booking {:?}", booking.as_str())));
+    };
+    let one = |version: &BookingVersion| json!({"version": version.version, "by": version.by.to_string(), "at": timestamp(version.created_ms)});
+    let shown: Vec<Value> = versions.iter().map(one).collect();
+    Ok(GatewayResponse::json(200, &json!({"tenant": tenant, "booking": booking, "job": first.job, "versions": shown})))
 }

@@ -60,6 +60,7 @@ async fn route(app: &App, event: &GatewayEvent, parts: &[&str]) -> Result<Gatewa
         ("GET", ["control", "rejected"]) => rejected::list(app, event).await,
         ("GET", ["control", "export"]) => statements::export(app, event).await,
         ("PUT", ["control", "tenants", tenant, "jobs", job]) => jobs::submit(app, event, tenant, job).await,
+        ("GET", ["control", "tenants", tenant, "bookings", booking]) => jobs::booking(app, tenant, booking).await,
         ("GET", ["control", "tenants", tenant, "jobs", job]) => jobs::show(app, tenant, job).await,
         ("POST", ["control", "tenants", tenant, "jobs", job, action]) => match actions::Kind::parse(action) {
             Some(kind) => actions::act(app, event, tenant, job, kind).await,

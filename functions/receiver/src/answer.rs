@@ -23,7 +23,9 @@ pub(crate) fn status(code: u16, status: &str, receipt: &Receipt) -> GatewayRespo
 }
 
 /// A new event: accepted, ignored or quarantined.
-pub(crate) fn received(profile: &Profile, receipt: &Receipt, planned: usize, sent: usize) -> GatewayResponse {
+pub(crate) fn received(
+    profile: &Profile, receipt: &Receipt, planned: usize, sent: usize, now_ms: i64,
+) -> GatewayResponse {
     let (code, name) = match receipt.empty.map(|reason| reason.answer()) {
         None => (profile.accept_status, "accepted"),
         Some("ignored") => (200, "ignored"),
@@ -31,7 +33,8 @@ pub(crate) fn received(profile: &Profile, receipt: &Receipt, planned: usize, sen
     };
     tracing::info!(
         provider = %profile.slug, event = receipt.event.as_ref().map(tracing::field::display), outcome = name,
-        reason = receipt.empty.map(tracing::field::debug), key_id = %receipt.key_id, planned, sent, "delivery"
+        reason = receipt.empty.map(tracing::field::debug), key_id = %receipt.key_id, planned, sent,
+        trace = receipt.trace, duration_ms = (now_ms - receipt.arrival_ms).max(0), "delivery"
     );
     status(code, name, receipt)
 }

@@ -35,7 +35,11 @@ pub(crate) async fn answer(
     }
     let again = redispatch(app, stored).await.map_err(|error| unavailable(&error))?;
     app.store.count_delivery(event, delivered.arrival_ms).await.map_err(|error| unavailable(&error))?;
-    tracing::info!(provider = %profile.slug, %event, outcome = "duplicate", dispatched = again, "delivery");
+    let duration_ms = (app.clock.now_ms() - delivered.arrival_ms).max(0);
+    tracing::info!(
+        provider = %profile.slug, %event, outcome = "duplicate", dispatched = again, trace = delivered.trace,
+        duration_ms, "delivery"
+    );
     Ok(answer::status(200, "duplicate", stored))
 }
 

@@ -246,7 +246,7 @@ impl Receiver {
         let operations = receipt.operations();
         let messages: Vec<_> = operations.into_iter().map(|key| message(&receipt, key, 0)).collect();
         let sent = self.app.dispatch(&messages).await;
-        Ok(answer::received(profile, &receipt, messages.len(), sent))
+        Ok(answer::received(profile, &receipt, messages.len(), sent, self.app.clock.now_ms()))
     }
 }
 
@@ -257,6 +257,6 @@ fn full_url(base: &str, event: &GatewayEvent) -> String {
 }
 
 fn unavailable(error: &StoreError) -> Problem {
-    tracing::error!(%error, "delivery not taken");
+    tracing::error!(%error, outcome = "unavailable", "delivery");
     Problem::unavailable()
 }

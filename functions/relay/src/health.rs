@@ -3,7 +3,7 @@
 
 use domain::limits::BUCKET_MS;
 use runtime::App;
-use store::{Cursor, StoreError};
+use store::StoreError;
 
 /// Open reviews of a shard that are counted; more than that is more than anyone needs to know to act.
 const REVIEWS_PER_SHARD: usize = 1_000;
@@ -35,11 +35,14 @@ impl Health {
         self.oldest_waiting_s = self.oldest_waiting_s.max(Some(age_s(since_ms, now_ms)));
     }
 
-    /// Looks at a shard after its sweeps.
+    /// The sweep of receipts stands at this minute.
+    pub(crate) fn stands_at(&mut self, minute: i64, now_ms: i64) {
+        self.lag_s = Some(age_s(minute * BUCKET_MS, now_ms));
+    }
+
+    /// Looks at a shard's open reviews.
     pub(crate) async fn look(&mut self, app: &App, shard: u32) -> Result<(), StoreError> {
         let now_ms = app.clock.now_ms();
-        let next = app.store.cursor(Cursor::Receipts, shard).await?;
-        self.lag_s = next.map(|minute| age_s(minute * BUCKET_MS, now_ms));
         let reviews = app.store.open_reviews(shard, REVIEWS_PER_SHARD).await?;
         self.reviews_open = reviews.len();
         self.oldest_review_s = reviews.iter().map(|review| age_s(review.since_ms, now_ms)).max();

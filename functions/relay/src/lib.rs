@@ -110,7 +110,7 @@ async fn run_shard(app: &App, shard: u32) -> (u32, Report, Health, Vec<StoreErro
     let mut results = vec![
         send_due(app, shard, &mut report, &mut health).await,
         expiry::sweep(app, shard, stop_ms, &mut report).await,
-        sweep_receipts(app, shard, stop_ms, &mut report).await,
+        sweep_receipts(app, shard, stop_ms, &mut report, &mut health).await,
     ];
     if report.found > 0 {
         // What was just found need not wait for the next run.
@@ -120,12 +120,15 @@ async fn run_shard(app: &App, shard: u32) -> (u32, Report, Health, Vec<StoreErro
     (shard, report, health, results.into_iter().filter_map(Result::err).collect())
 }
 
-async fn sweep_receipts(app: &App, shard: u32, stop_ms: i64, report: &mut Report) -> Result<(), StoreError> {
+async fn sweep_receipts(
+    app: &App, shard: u32, stop_ms: i64, report: &mut Report, health: &mut Health,
+) -> Result<(), StoreError> {
     let now_ms = app.clock.now_ms();
     let first = (now_ms - FIRST_LOOK_BACK_MS).div_euclid(BUCKET_MS);
     let end = (now_ms - RELAY_GRACE_MS).div_euclid(BUCKET_MS); // the first minute that is too young
     let saved = app.store.cursor(Cursor::Receipts, shard).await?;
     let mut unsaved = 0;
+    health.stands_at(saved.unwrap_or(first), now_ms);
     for minute in saved.unwrap_or(first)..end {
         if app.clock.now_ms() > stop_ms {
             return Ok(()); // the next run goes on from the cursor
@@ -145,6 +148,7 @@ async fn sweep_receipts(app: &App, shard: u32, stop_ms: i64, report: &mut Report
             app.store.advance_cursor(Cursor::Receipts, shard, minute + 1).await?;
             unsaved = 0;
         }
+        health.stands_at(minute + 1, now_ms);
     }
     Ok(())
 }

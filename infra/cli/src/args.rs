@@ -64,7 +64,7 @@ pub enum Verb {
     Check(CheckArgs),
     /// Print the handoff worksheet of one provider in Markdown, from its profile
     Worksheet(WorksheetArgs),
-    /// Show everything known of one event, a job's or a payment's events, and what happens next
+    /// Show everything known of one event, of a job's, a booking's or a payment's events, and what happens next
     Explain(ExplainArgs),
     /// Show what is stuck, how old it is, whose money hangs on it, and whose turn it is
     ///
@@ -284,14 +284,17 @@ pub struct VerifyArgs {
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The event as `send` and the log name it, such as acme/msg_1
-    #[arg(required_unless_present_any = ["job", "payment"], conflicts_with_all = ["job", "payment"])]
+    #[arg(required_unless_present_any = ["job", "payment", "booking"], conflicts_with_all = ["job", "payment", "booking"])]
     pub event: Option<String>,
     /// A job instead: itself, and every event that had an effect on it
-    #[arg(long, value_name = "TENANT/JOB", conflicts_with = "payment")]
+    #[arg(long, value_name = "TENANT/JOB", conflicts_with_all = ["payment", "booking"])]
     pub job: Option<String>,
     /// A payment instead, by the reference under which it funded a wallet: the funding and its events
-    #[arg(long, value_name = "TENANT/WALLET/REFERENCE")]
+    #[arg(long, value_name = "TENANT/WALLET/REFERENCE", conflicts_with = "booking")]
     pub payment: Option<String>,
+    /// A booking instead: its versions, the job that was made from it, and its events
+    #[arg(long, value_name = "TENANT/BOOKING")]
+    pub booking: Option<String>,
     /// Which server.
     #[command(flatten)]
     pub server: Server,

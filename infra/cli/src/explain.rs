@@ -1,4 +1,4 @@
-//! `explain`: everything known of one event, and one sentence on what happens next. No payload: the server keeps none here.
+//! `explain`: everything known of one event (or of what a job, a booking or a payment led to), and one sentence on what happens next. No payload: the server keeps none here.
 
 use std::process::ExitCode;
 
@@ -16,9 +16,9 @@ const EVENTS: usize = 20;
 /// Shows an event, or what a job or a payment leads to.
 pub fn run(args: &ExplainArgs) -> Result<ExitCode, CliError> {
     let api = Api::new(&args.server.url)?;
-    match (&args.event, &args.job, &args.payment) {
-        (Some(event), _, _) => one(&api, args, event),
-        (None, Some(job), _) => {
+    match (&args.event, &args.job, &args.payment, &args.booking) {
+        (Some(event), ..) => one(&api, args, event),
+        (None, Some(job), ..) => {
             let [tenant, job] = parts(job, "--job TENANT/JOB")?;
             let shown = api.get(&["tenants", tenant, "jobs", job])?;
             let members = ["transitions", "settlements", "extensions"].map(|member| list(&shown.body[member]).to_vec());
@@ -26,14 +26,20 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, CliError> {
             let by: Vec<Value> = by.map(|row| row["by"].clone()).collect();
             several(&api, args, "job", &shown, &by, crate::job::page)
         }
-        (None, None, Some(payment)) => {
+        (None, None, Some(payment), _) => {
             let [tenant, wallet, reference] = parts(payment, "--payment TENANT/WALLET/REFERENCE")?;
             let shown = api.get(&["tenants", tenant, "wallets", wallet, "fundings", reference])?;
             let by = std::iter::once(&shown.body).chain(list(&shown.body["reversals"])).map(|row| row["by"].clone());
             let by: Vec<Value> = by.collect();
             several(&api, args, "funding", &shown, &by, funding)
         }
-        (None, None, None) => Err(CliError::Misuse("give an event, --job or --payment".to_owned())),
+        (None, None, None, Some(booking)) => {
+            let [tenant, booking] = parts(booking, "--booking TENANT/BOOKING")?;
+            let shown = api.get(&["tenants", tenant, "bookings", booking])?;
+            let by: Vec<Value> = list(&shown.body["versions"]).iter().map(|row| row["by"].clone()).collect();
+            several(&api, args, "booking", &shown, &by, versions)
+        }
+        (None, None, None, None) => Err(CliError::Misuse("give an event, --job, --booking or --payment".to_owned())),
     }
 }
 
@@ -87,6 +93,14 @@ fn funding(body: &Value) -> String {
         "Payment {reference} of wallet {wallet}, tenant {tenant}\n{}\n",
         table(["kind", "amount", "currency", "by", "at"], rows)
     )
+}
+
+/// The page of a booking.
+fn versions(body: &Value) -> String {
+    let row = |row: &Value| ["version", "by", "at"].map(|member| cell(&row[member]));
+    let [booking, tenant, job] = ["booking", "tenant", "job"].map(|member| cell(&body[member]));
+    let rows = list(&body["versions"]).iter().map(row);
+    format!("Booking {booking} of tenant {tenant}: job {job}\n{}\n", table(["version", "by", "at"], rows))
 }
 
 /// Shows one event.
