@@ -15,9 +15,13 @@ from botocore.config import Config
 STACK = "hookledger-e2e"
 BUCKET = "hookledger-e2e-code"
 SECRET = "hookledger/e2e/providers"
-# What an emulator has no use for: traffic shifting happens on AWS only.
-ON_AWS_ONLY = ("AWS::CodeDeploy::Application", "AWS::CodeDeploy::DeploymentGroup")
 DEPLOY_SECONDS = 180
+
+
+def on_aws_only(resource):
+    """Whether an emulator cannot have it: traffic shifting, and alarms over the sum of several metrics."""
+    kind, properties = resource["Type"], resource.get("Properties", {})
+    return kind.startswith("AWS::CodeDeploy::") or (kind == "AWS::CloudWatch::Alarm" and "Metrics" in properties)
 
 
 class Cloud:
@@ -28,7 +32,7 @@ class Cloud:
             "endpoint_url": endpoint, "region_name": "us-east-1", "config": config,
             "aws_access_key_id": "test", "aws_secret_access_key": "test",
         }
-        names = ("cloudformation", "s3", "lambda", "sqs", "logs", "secretsmanager", "apigatewayv2", "events", "dynamodb")
+        names = ("cloudformation", "s3", "lambda", "sqs", "logs", "secretsmanager", "apigatewayv2", "iam")
         self.client = {name: boto3.client(name, **common) for name in names}
         self.ids = {}
         self.functions = []
@@ -51,7 +55,7 @@ class Cloud:
 
     def deploy(self, template, keys, secrets, inside):
         """Creates the stack and waits until it stands."""
-        left_out = [name for name, one in template["Resources"].items() if one["Type"] in ON_AWS_ONLY]
+        left_out = [name for name, one in template["Resources"].items() if on_aws_only(one)]
         for name in left_out:
             del template["Resources"][name]
         for name, one in template["Resources"].items():
@@ -77,7 +81,8 @@ class Cloud:
         if stack["StackStatus"] != "CREATE_COMPLETE":
             events = formation.describe_stack_events(StackName=STACK)["StackEvents"]
             failed = [f"{e['LogicalResourceId']}: {e.get('ResourceStatusReason')}" for e in events if "FAILED" in e["ResourceStatus"]]
-            raise RuntimeError(f"{stack['StackStatus']}: {'; '.join(failed)}")
+            why = "; ".join(failed) or stack.get("StackStatusReason") or "see the emulator's log"
+            raise RuntimeError(f"{stack['StackStatus']}: {why}")
         resources = formation.describe_stack_resources(StackName=STACK)["StackResources"]
         self.ids = {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in resources}
         self.functions = sorted(one["LogicalResourceId"] for one in resources if one["ResourceType"] == "AWS::Lambda::Function")
@@ -87,6 +92,14 @@ class Cloud:
         """The host name by which the emulator knows the API."""
         url = self.client["apigatewayv2"].get_api(ApiId=self.ids["Api"])["ApiEndpoint"]
         return url.split("://", 1)[1]
+
+    def caller(self, name, policy):
+        """A user with one of the stack's policies; its access key."""
+        iam = self.client["iam"]
+        iam.create_user(UserName=name)
+        iam.attach_user_policy(UserName=name, PolicyArn=self.ids[policy])
+        key = iam.create_access_key(UserName=name)["AccessKey"]
+        return key["AccessKeyId"], key["SecretAccessKey"]
 
     def switch(self, logical_id, on):
         """Stops or starts an event source, as an outage of its consumer would."""

@@ -1,6 +1,8 @@
 """What is done to the deployed system, and what must be seen. Expected numbers are worked out by hand: the wallet gets
 100.00, and each of the seven jobs is charged 0.0087, once. A step that fails does not stop those after it."""
 
+import json
+
 from cloud import wait_for
 from tool import TENANT, WALLET, completed
 
@@ -15,8 +17,9 @@ def expect(what, got, wanted):
 
 
 class Steps:
-    def __init__(self, cloud, tool):
-        self.cloud, self.tool = cloud, tool
+    def __init__(self, cloud, tool_of, enforced):
+        """`tool_of` makes the program speak as the caller with an access key; `enforced` says that IAM is."""
+        self.cloud, self.tool, self.tool_of, self.enforced = cloud, tool_of(), tool_of, enforced
         self.first = completed("j1")
 
     def all(self):
@@ -39,7 +42,8 @@ class Steps:
             ("relay by its schedule: the lost messages are found", self.lost_found),
             ("nothing waits, no review is open", self.at_rest),
             ("audit clean; 99.9391 available, nothing held", self.books),
-            ("every function's own binary answered", self.logs),
+            ("the control policies: reader, submitter, operator, finance", self.callers),
+            ("every function's own binary answered, none was denied a call", self.logs),
         ]
 
     def settle(self, job, event, answers, *options, body=None):
@@ -152,9 +156,34 @@ class Steps:
         expect("wallet", (wallet["available"], wallet["held"], wallet["sequence"]), ("99.939100", "0.000000", 8))
         self.tool.run("audit", TENANT, WALLET)
 
+    def callers(self):
+        """Each policy lets its own calls through and refuses the others'. All of them change nothing: they were made
+        before under the same keys, or are refused."""
+        if not self.enforced:
+            return "not looked at: this endpoint does not enforce IAM"
+        show = ("wallet", "show", TENANT, WALLET)
+        fund = ("wallet", "fund", TENANT, WALLET, "100.00", "--reference", "inv-7")
+        resume = ("resume", "billing", "--reason", "it was not paused")
+        submit = (
+            "job", "submit", TENANT, "j1", "--provider", "acme", "--ref", "p-j1", "--model", "small-1", "--wallet",
+            WALLET, "--hold", "5.00",
+        )
+        calls = {"Reader": show, "Submitter": submit, "Operator": resume, "Finance": fund}
+        for name in calls:
+            tool = self.tool_of(self.cloud.caller(f"e2e-{name.lower()}", f"Control{name}Policy"))
+            for owner, call in calls.items():
+                told = tool.run(*call, exit_code=0 if owner == name else 1, with_errors=True)
+                if owner != name and "403" not in told:
+                    raise AssertionError(f"{name} was refused {call[:2]} otherwise than by 403: {told}")
+
     def logs(self):
         missing = [name for name in self.cloud.functions if not self.cloud.lines(name) and name not in QUIET]
         expect("functions without a log line of their own", missing, [])
+        denied = [
+            (name, line["message"]) for name in self.cloud.functions for line in self.cloud.lines(name)
+            if "AccessDenied" in json.dumps(line)
+        ]
+        expect("calls that a role does not allow", denied[:3], [])
 
 
 # Nothing is forwarded here and no dead letter arises, so these two have nothing to say.

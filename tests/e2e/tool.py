@@ -15,15 +15,15 @@ class Tool:
         self.program, self.out = str(program), out
         self.environment = {**os.environ, "HOOKLEDGER_URL": url, "ACME_WEBHOOK_SECRET": secret}
 
-    def run(self, *arguments, exit_code=0):
-        """Runs a verb; its stdout. Any other exit code than the expected one is a failure."""
+    def run(self, *arguments, exit_code=0, with_errors=False):
+        """Runs a verb; its stdout, with stderr where asked. Any other exit code than the expected one is a failure."""
         done = subprocess.run(
             [self.program, *arguments], env=self.environment, capture_output=True, text=True, timeout=120, check=False,
         )
         if done.returncode != exit_code:
             said = (done.stderr or done.stdout).strip()
             raise AssertionError(f"`hookledger {' '.join(arguments)}` ended with {done.returncode}, not {exit_code}: {said}")
-        return done.stdout
+        return done.stdout + done.stderr if with_errors else done.stdout
 
     def json(self, *arguments, exit_code=0):
         return json.loads(self.run(*arguments, "--json", exit_code=exit_code))

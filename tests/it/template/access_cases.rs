@@ -7,7 +7,7 @@ use super::{access, document, named, template, with};
 #[test]
 fn roles_name_their_actions_and_resources() {
     let template = template();
-    assert_eq!(document::of_kind(&template, "AWS::Serverless::Function").len(), 7);
+    assert_eq!(document::of_kind(&template, "AWS::Serverless::Function").len(), 8);
     assert_eq!(access::check_permissions(&template), []);
     assert_eq!(access::check_roles(&template), []);
     assert_eq!(access::check_tables_match_roles(&template), []);
