@@ -32,10 +32,12 @@ fn matches(pattern: &str, text: &str) -> bool {
 /// Whether a policy lets a call through: a statement allows it and none denies it. `call` is `METHOD/path`.
 fn allows(template: &Value, policy: &str, call: &str) -> bool {
     let found = of_kind(template, "AWS::IAM::ManagedPolicy").into_iter().find(|one| one.id == policy);
-    let document = &found.unwrap_or_else(|| panic!("{policy} is in the template")).property("PolicyDocument")["Statement"];
+    let document =
+        &found.unwrap_or_else(|| panic!("{policy} is in the template")).property("PolicyDocument")["Statement"];
     let applies = |effect: &str| {
         let statements = listed(document).into_iter().filter(|one| one["Effect"] == effect);
-        let patterns = statements.filter(|one| one["Action"] == "execute-api:Invoke").flat_map(|one| listed(&one["Resource"]));
+        let patterns =
+            statements.filter(|one| one["Action"] == "execute-api:Invoke").flat_map(|one| listed(&one["Resource"]));
         let base = "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Api}/$default/";
         patterns.filter_map(|one| one["Fn::Sub"].as_str()).any(|pattern| {
             let own = pattern.strip_prefix(base).unwrap_or_else(|| panic!("{pattern} is not of this API and stage"));
@@ -53,8 +55,12 @@ fn allowing(template: &Value, call: &str) -> Vec<&'static str> {
 fn calls() -> Vec<String> {
     let openapi = document::parse(OPENAPI).unwrap();
     let mut calls = Vec::new();
-    for (path, methods) in openapi["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/control/")) {
-        for method in methods.as_object().unwrap().keys().filter(|name| ["get", "put", "post", "delete"].contains(&name.as_str())) {
+    for (path, methods) in
+        openapi["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/control/"))
+    {
+        for method in
+            methods.as_object().unwrap().keys().filter(|name| ["get", "put", "post", "delete"].contains(&name.as_str()))
+        {
             let filled = regex_lite::Regex::new(r"\{[a-z_]+\}").unwrap().replace_all(path, "a~2Fb-1_.c").into_owned();
             calls.push(format!("{}{filled}", method.to_uppercase()));
         }

@@ -121,7 +121,8 @@ fn the_parameters_are_there_with_their_defaults() {
         assert_eq!(template["Parameters"][name]["Default"], default, "{name}");
     }
     // Where the URL is signed, the receiver must know it: given outright, else by the custom domain.
-    let url = &template["Resources"]["ReceiverFunction"]["Properties"]["Environment"]["Variables"]["HOOKLEDGER_PUBLIC_URL"];
+    let url =
+        &template["Resources"]["ReceiverFunction"]["Properties"]["Environment"]["Variables"]["HOOKLEDGER_PUBLIC_URL"];
     let domain = json!({"Fn::If": ["HasDomain", {"Fn::Sub": "https://${CustomDomainName}"}, ""]});
     assert_eq!(url, &json!({"Fn::If": ["HasPublicBaseUrl", {"Ref": "PublicBaseUrl"}, domain]}));
 }
@@ -150,11 +151,23 @@ fn the_compose_file_starts_localstack_on_this_machine_only() {
     assert_eq!(members, ["services"]);
     let service = &compose["services"]["localstack"];
     let image = service["image"].as_str().unwrap();
-    assert!(image.starts_with("localstack/localstack:") && !image.ends_with(":latest"), "{image}: pin a version");
+    assert!(image.starts_with("localstack/localstack-pro:") && !image.ends_with(":latest"), "{image}: pin a version");
     for port in service["ports"].as_array().unwrap() {
         assert!(port.as_str().unwrap().starts_with("127.0.0.1:"), "{port} listens on every interface");
     }
-    let needed = ["apigateway", "cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "logs", "s3", "secretsmanager", "sqs"];
+    let needed = [
+        "apigatewayv2",
+        "cloudformation",
+        "cloudwatch",
+        "dynamodb",
+        "events",
+        "iam",
+        "lambda",
+        "logs",
+        "s3",
+        "secretsmanager",
+        "sqs",
+    ];
     let services = service["environment"]["SERVICES"].as_str().unwrap();
     for name in needed {
         assert!(services.split(',').any(|one| one == name), "{name}");

@@ -104,7 +104,8 @@ fn a_role_that_is_wider_or_narrower_than_its_function_is_found() {
     let other = check_privileges(&with(polling, "Resource", json!({"Fn::GetAtt": "BillingQueue.Arn"})), USED);
     assert_eq!(other.len(), 6, "three too many and three too few: {other:?}");
     let indexes = "/Resources/RelayRole/Properties/Policies/0/PolicyDocument/Statement/1";
-    let fewer = json!([{"Fn::Sub": "${EventsTable.Arn}/index/by-bucket"}, {"Fn::Sub": "${EventsTable.Arn}/index/by-due"}]);
+    let fewer =
+        json!([{"Fn::Sub": "${EventsTable.Arn}/index/by-bucket"}, {"Fn::Sub": "${EventsTable.Arn}/index/by-due"}]);
     let findings = check_privileges(&with(indexes, "Resource", fewer), USED);
     let says: Vec<&str> = findings.iter().map(|finding| finding.says.as_str()).collect();
     assert_eq!(says, ["relay dynamodb:Query events/by-review", "relay dynamodb:Query jobs/by-expiry"]);
