@@ -156,7 +156,7 @@ impl World {
             fetch: Arc::new(SimulatorFetch { provider: provider.clone(), other: None }),
             hooks: Arc::new(move |function| usage.of(function).into_iter().chain(hooks.of(function)).collect()),
         };
-        let stack = Arc::new(Stack::embedded(&aws, stack_config).await?);
+        let stack = Arc::new(Box::pin(Stack::embedded(&aws, stack_config)).await?);
         begin_sweeps(&stack).await?;
         let signer = signer()?;
         Ok(Self { aws, clock, stack, provider, signer })
