@@ -15,7 +15,7 @@ import sys
 os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
 
 import boto3
-from samcli.yamlhelper import yaml_parse
+from samtranslator.yaml_helper import yaml_parse
 from samtranslator.parser.parser import Parser
 from samtranslator.public.exceptions import InvalidDocumentException
 from samtranslator.public.translator import Translator

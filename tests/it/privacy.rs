@@ -24,10 +24,10 @@ const VISIBILITY_MS: i64 = 10 * 60_000;
 
 /// Collects log lines.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Lines {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
@@ -73,7 +73,7 @@ impl tracing::Subscriber for Awake {
 
 /// Collects this thread's log lines at every level until the guard is dropped. The filter is the
 /// functions' own at their most talkative level.
-fn collect() -> (Lines, tracing::subscriber::DefaultGuard) {
+pub(crate) fn collect() -> (Lines, tracing::subscriber::DefaultGuard) {
     stay_awake();
     let lines = Lines::default();
     let writer = lines.clone();

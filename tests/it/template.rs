@@ -15,7 +15,11 @@
 
 mod access;
 mod access_cases;
+mod alarms;
+mod callers;
+mod deployment;
 mod document;
+mod privileges;
 mod queue_cases;
 mod queues;
 mod table_cases;

@@ -143,6 +143,7 @@ impl Reconciler {
             PartKey::Reviews { shard } => reviews::compare(&mut recorder, *shard).await?,
             PartKey::List { provider } => self.compare_list(&mut recorder, provider).await?,
         }
+        recorder.tell();
         Ok(recorder.result)
     }
 }

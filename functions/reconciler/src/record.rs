@@ -1,6 +1,8 @@
-//! Findings become cases: opened once, done at once where that is harmless, counted for the run.
+//! Findings become cases: opened once, done at once where that is harmless, counted for the run and for the alarms.
 
-use domain::reconcile::{CaseState, Decision, Finding, PartResult, Resolution, Run};
+use std::collections::BTreeMap;
+
+use domain::reconcile::{CaseClass, CaseState, Decision, Finding, PartResult, Resolution, Run};
 use runtime::App;
 use store::StoreError;
 
@@ -14,11 +16,13 @@ pub(crate) struct Recorder<'a> {
     pub(crate) app: &'a App,
     pub(crate) run: &'a Run,
     pub(crate) result: PartResult,
+    /// Cases that are left open, by class.
+    open: BTreeMap<CaseClass, u64>,
 }
 
 impl<'a> Recorder<'a> {
     pub(crate) fn new(app: &'a App, run: &'a Run) -> Self {
-        Self { app, run, result: PartResult::default() }
+        Self { app, run, result: PartResult::default(), open: BTreeMap::new() }
     }
 
     /// Opens the finding's case, or finds it open; carries out what is automatic.
@@ -42,11 +46,22 @@ impl<'a> Recorder<'a> {
             case = case.resolved(resolution);
         }
         tracing::warn!(run = %self.run.id, case = %case.id, class = %case.class, state = ?case.state, "reconciliation case");
+        if case.state == CaseState::Open {
+            *self.open.entry(case.class).or_default() += 1;
+        }
         let count = self.result.classes.entry(case.class).or_default();
         count.found += 1;
         count.new += u64::from(case.opened_by == self.run.id.as_str());
         count.applied += u64::from(case.resolution == Some(Resolution::Applied));
         Ok(())
+    }
+
+    /// One log line for each class of which cases are left open: the metrics `ReconciliationCases` and `ChainsBroken`.
+    pub(crate) fn tell(&self) {
+        for (class, cases) in &self.open {
+            let chains_broken = (*class == CaseClass::ChainBroken).then_some(*cases);
+            tracing::warn!(run = %self.run.id, class = class.as_str(), cases, chains_broken, "reconciliation");
+        }
     }
 
     /// Records several.

@@ -24,6 +24,7 @@ pub mod scheduler;
 mod schedules;
 pub mod sqs_api;
 pub mod stack;
+pub mod usage;
 pub mod wire;
 pub mod world;
 

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_smithy_runtime::client::retries::RetryPartition;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use domain::limits::{RECEIVER_TIMEOUT_MS, RetryPolicy};
 use domain::operation::Consumer;
@@ -73,6 +74,8 @@ pub enum Function {
     Reconciler,
     /// Serves the control API.
     Control,
+    /// No function: whoever looks at the stores from outside, such as a test.
+    Onlooker,
 }
 
 /// Hooks on the AWS calls of one function.
@@ -144,8 +147,9 @@ enum Source {
 
 /// The wired system.
 pub struct Stack {
-    /// The control function's context: the stores, for looking at them.
+    /// The stores, for looking at them: with a client of its own, so that the functions' calls are theirs alone.
     pub app: App,
+    control: App,
     receiver: Arc<Receiver>,
     relay: App,
     reconciler: Reconciler,
@@ -199,7 +203,7 @@ impl Stack {
 
     /// One control request.
     pub async fn control(&self, event: &GatewayEvent) -> GatewayResponse {
-        control::handle(&self.app, event).await
+        control::handle(&self.control, event).await
     }
 
     /// One run of the relay.
@@ -357,8 +361,8 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
     }
 
     async fn create(&mut self) -> Result<(), StackError> {
-        self.app(Function::Control).await.store.create_tables().await?;
-        let config = self.sdk_config(Function::Control).await;
+        self.app(Function::Onlooker).await.store.create_tables().await?;
+        let config = self.sdk_config(Function::Onlooker).await;
         self.queues = queue::create_queues(&aws_sdk_sqs::Client::new(&config), PREFIX).await?;
         Ok(())
     }
@@ -372,9 +376,17 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
     }
 
     async fn app(&self, function: Function) -> App {
-        let config = self.sdk_config(function).await;
         // A partition of its own: the SDK's retry tokens are shared by the whole process otherwise.
-        let partition = || aws_smithy_runtime::client::retries::RetryPartition::new(self.config.random.token());
+        self.app_in(function, || RetryPartition::new(self.config.random.token())).await
+    }
+
+    /// Draws nothing of the functions' randomness: whoever looks changes no run.
+    async fn onlooker(&self) -> App {
+        self.app_in(Function::Onlooker, || RetryPartition::custom("onlooker").build()).await
+    }
+
+    async fn app_in(&self, function: Function, partition: impl Fn() -> RetryPartition) -> App {
+        let config = self.sdk_config(function).await;
         let dynamodb = aws_sdk_dynamodb::config::Builder::from(&config).retry_partition(partition()).build();
         let sqs = aws_sdk_sqs::config::Builder::from(&config).retry_partition(partition()).build();
         App {
@@ -391,7 +403,7 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
 
     async fn with_bus(&self, app: App) -> App {
         let config = self.sdk_config(Function::Outbound).await;
-        let partition = aws_smithy_runtime::client::retries::RetryPartition::new(self.config.random.token());
+        let partition = RetryPartition::new(self.config.random.token());
         let bus = aws_sdk_eventbridge::config::Builder::from(&config).retry_partition(partition).build();
         App { queues: app.queues.clone().with_bus(aws_sdk_eventbridge::Client::from_conf(bus)), ..app }
     }
@@ -411,6 +423,7 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
             deadletter: self.app(Function::DeadLetter).await,
             reconciler: Reconciler::new(reconciler, self.config.fetch.clone(), move |name| named(name)),
             control: self.app(Function::Control).await,
+            onlooker: self.onlooker().await,
         }
     }
 }
@@ -425,6 +438,7 @@ struct Functions {
     deadletter: App,
     reconciler: Reconciler,
     control: App,
+    onlooker: App,
 }
 
 impl Functions {
@@ -473,7 +487,7 @@ impl Functions {
 
     fn stack(self, source: Source, aws: Option<EmbeddedAws>) -> Stack {
         let (receiver, relay, reconciler) = (Arc::new(self.receiver), self.relay, self.reconciler);
-        Stack { app: self.control, receiver, relay, reconciler, source, aws }
+        Stack { app: self.onlooker, control: self.control, receiver, relay, reconciler, source, aws }
     }
 }
 

@@ -21,6 +21,7 @@ use crate::hook::CallHook;
 use crate::provider::ProviderSimulator;
 use crate::provider_list::{LIST_URL, SimulatorFetch};
 use crate::stack::{Function, Stack, StackConfig, StackError};
+use crate::usage::Usage;
 
 /// acme's secret in every world; it protects nothing.
 pub const ACME_SECRET: &str = "whsec_d29ybGQtb25seS1zZWNyZXQtb2YtYWNtZQ==";
@@ -58,6 +59,8 @@ impl Hooks {
     }
 
     fn of(&self, function: Function) -> Vec<Arc<dyn CallHook>> {
+        // What is handed to a handler by hand goes through the onlooker's client, and meets the same hooks.
+        let function = if function == Function::Onlooker { Function::Control } else { function };
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter(|(name, _)| *name == function).map(|(_, hook)| hook.clone()).collect()
     }
@@ -131,7 +134,7 @@ impl World {
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let aws = EmbeddedAws::memory_seeded(shared.clone(), config.seed)?;
         let refused = |error: &dyn std::fmt::Display| WorldError::Configuration(error.to_string());
-        let (secrets, hooks, addresses) = (config.secrets, config.hooks, config.addresses);
+        let (secrets, hooks, addresses, usage) = (config.secrets, config.hooks, config.addresses, Usage::default());
         let recipe = Recipe::named("standard-webhooks").ok_or_else(|| refused(&"no standard-webhooks recipe"))?;
         let signer = || {
             let secret = vec![Secret::new("world", ACME_SECRET)];
@@ -151,9 +154,9 @@ impl World {
             policy: config.policy,
             address: Arc::new(move |name| addresses.get(name).cloned()),
             fetch: Arc::new(SimulatorFetch { provider: provider.clone(), other: None }),
-            hooks: Arc::new(move |function| hooks.of(function)),
+            hooks: Arc::new(move |function| usage.of(function).into_iter().chain(hooks.of(function)).collect()),
         };
-        let stack = Arc::new(Stack::embedded(&aws, stack_config).await?);
+        let stack = Arc::new(Box::pin(Stack::embedded(&aws, stack_config)).await?);
         begin_sweeps(&stack).await?;
         let signer = signer()?;
         Ok(Self { aws, clock, stack, provider, signer })

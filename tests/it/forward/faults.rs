@@ -117,3 +117,19 @@ async fn a_queue_that_is_not_there_is_refused_and_waits_for_its_repair() {
     world.minutes(5).await.unwrap();
     assert_eq!(arrived(&world).len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_forward_whose_tries_are_used_up_is_sent_again_when_a_person_says_so() {
+    let (world, wire, rule) = hooked_world("SendMessage", &[QUEUE], usize::MAX, unreachable()).await;
+    send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
+    world.minutes(15).await.unwrap();
+    assert_eq!(state(&world, "d-1").await, "needs-review attempts-exhausted");
+    rule.stop();
+    let body = json!({"action": "retry", "reason": "the destination is back"});
+    let path = "/control/reviews/forward~3Agithub~2Fd-1";
+    assert_eq!(world.control("POST", path, Some(body)).await.0, 200);
+    // No relay between: the decision itself sends it to the consumer.
+    world.drain().await.unwrap();
+    assert_eq!(arrived(&world).len(), 1);
+    assert!(wire.same() > 3, "three tries, and the last one");
+}

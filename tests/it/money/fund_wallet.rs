@@ -23,6 +23,13 @@ async fn wallet(scene: &Scene, currency: &str, credit: &str) {
 
 /// Sends one of Stripe's events and lets the event sources work; what the gateway answered.
 async fn stripe(scene: &Scene, id: &str, kind: &str, livemode: bool, object: Value) -> (u16, String) {
+    let answered = send(scene, id, kind, livemode, object).await;
+    scene.world.drain().await.unwrap();
+    answered
+}
+
+/// Sends one of Stripe's events and leaves its message on its way.
+async fn send(scene: &Scene, id: &str, kind: &str, livemode: bool, object: Value) -> (u16, String) {
     let now_ms = scene.world.stack.app.clock.now_ms();
     let mut object = object;
     object["metadata"] = json!({"tenant": "t1", "wallet": "w1"});
@@ -36,9 +43,7 @@ async fn stripe(scene: &Scene, id: &str, kind: &str, livemode: bool, object: Val
     let request = Request { method: "POST", url: None, headers: &headers, body: body.as_bytes() };
     let signed = signer.sign(id, now_ms, &request).unwrap();
     let event = scene.world.event("POST", "/webhooks/stripe", signed, Some(&body));
-    let answered = answer(&scene.world.stack.webhook(&event).await);
-    scene.world.drain().await.unwrap();
-    answered
+    answer(&scene.world.stack.webhook(&event).await)
 }
 
 fn intent(payment: &str, currency: &str, minor: i64) -> Value {
@@ -81,6 +86,19 @@ async fn two_kinds_of_events_of_one_payment_fund_once() {
     stripe(&scene, "evt_3", "payment_intent.succeeded", true, intent("pi_1", "usd", 2_551)).await;
     assert_eq!(operation(&scene, "evt_3").await, "needs-review conflict");
     assert_eq!(available(&scene).await, "25.500000");
+    scene.clean();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payment_whose_message_was_lost_is_found_and_one_that_funded_is_left_alone() {
+    let scene = scene().await;
+    wallet(&scene, "USD", "0.00").await;
+    stripe(&scene, "evt_1", "payment_intent.succeeded", true, intent("pi_1", "usd", 2_550)).await;
+    assert_eq!(send(&scene, "evt_2", "payment_intent.succeeded", true, intent("pi_2", "usd", 1_000)).await.0, 202);
+    crate::harness::purge(&scene.world);
+    scene.world.minutes(5).await.unwrap();
+    assert_eq!(available(&scene).await, "35.500000"); // 2,550 and 1,000 cents
+    assert_eq!(operation(&scene, "evt_1").await, "done ");
     scene.clean();
 }
 

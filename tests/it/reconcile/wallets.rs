@@ -65,6 +65,27 @@ async fn a_broken_chain_is_a_persons() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_left_open_is_told_to_the_alarms() {
+    let world = settled().await;
+    tamper(&world, "ledger", "J|t1|j1", "c", |item| item["by"] = json!({"S": "acme/msg_9"}));
+    let (lines, _listening) = crate::privacy::collect();
+    world.reconcile("first", json!({"kinds": ["wallets"]})).await.unwrap();
+    let text = lines.text();
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let told: Vec<_> = lines.filter(|line| line["message"] == "reconciliation").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let line = &told[0];
+    assert_eq!(
+        (&line["class"], &line["cases"], &line["chains_broken"]),
+        (&json!("chain-broken"), &json!(1), &json!(1))
+    );
+    assert_eq!((&line["ReconciliationCases"], &line["ChainsBroken"]), (&json!(1), &json!(1)));
+    let named = line["_aws"]["CloudWatchMetrics"].as_array().unwrap();
+    let totals = named.iter().filter(|set| set["Dimensions"][0] == json!([])).count();
+    assert_eq!(totals, named.len(), "the alarms read totals: {named:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fact_that_comes_back_is_the_next_occurrence_of_its_case() {
     let world = settled().await;
     let drift = |world: &local::world::World| {

@@ -18,8 +18,8 @@ fn sqs_03_every_event_source_reports_its_failed_items() {
         .filter(|(_, event)| event["Type"] == "SQS")
         .map(|(name, event)| (name.as_str(), document::target(&event["Properties"]["Queue"]).unwrap()))
         .collect();
-    // The check says nothing of a source that is not there: these six are.
-    let six = [
+    // The check says nothing of a source that is not there: these eight are.
+    let eight = [
         ("Queue", "BillingQueue"),
         ("Billing", "BillingDeadLetters"),
         ("Job", "JobDeadLetters"),
@@ -29,7 +29,7 @@ fn sqs_03_every_event_source_reports_its_failed_items() {
         ("DeadLetters", "ReconcileDeadLetters"),
         ("Queue", "ReconcileQueue"),
     ];
-    assert_eq!(sources, six);
+    assert_eq!(sources, eight);
     assert_eq!(queues::check_event_sources(&template), []);
 }
 

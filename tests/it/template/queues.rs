@@ -3,9 +3,10 @@
 //! - SQS-03: without `ReportBatchItemFailures` Lambda deletes the failed messages as done.
 //! - SQS-05: a queue's visibility timeout is at least six times its consumer's timeout (AWS's own advice).
 //! - SQS-06: a FIFO source takes at most 10 messages a batch and no batching window.
+//! - Encrypted by your KMS key where there is one, else by SQS's own.
 //! - SQS-10: a message may be received 100 times; dead letters are FIFO too and kept for 14 days.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::document::{Finding, Resource, listed, of_kind, target};
 
@@ -156,7 +157,8 @@ fn check_form(queue: &Resource<'_>, findings: &mut Vec<Finding>) {
         ("ContentBasedDeduplication", Value::Bool(false)),
         ("DeduplicationScope", Value::from("messageGroup")),
         ("FifoThroughputLimit", Value::from("perMessageGroupId")),
-        ("SqsManagedSseEnabled", Value::Bool(true)),
+        ("SqsManagedSseEnabled", json!({"Fn::If": ["HasKmsKey", false, true]})),
+        ("KmsMasterKeyId", json!({"Fn::If": ["HasKmsKey", {"Ref": "KmsKeyArn"}, {"Ref": "AWS::NoValue"}]})),
     ];
     for (name, value) in wanted {
         if queue.property(name) != &value {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::document::{Finding, Resource, listed, of_kind};
 
@@ -79,6 +79,11 @@ fn check_safeguards(table: &Resource<'_>, findings: &mut Vec<Finding>) {
             yes.clone(),
         ),
         ("SSEEnabled", &table.property("SSESpecification")["SSEEnabled"], yes),
+        (
+            "KMSMasterKeyId",
+            &table.property("SSESpecification")["KMSMasterKeyId"],
+            json!({"Fn::If": ["HasKmsKey", {"Ref": "KmsKeyArn"}, {"Ref": "AWS::NoValue"}]}),
+        ),
     ];
     for (name, value, right) in wanted {
         if value != &right {

@@ -60,6 +60,11 @@ const METRICS: [Metric; 23] = [
     measured("reconciliation", "chains_broken", "ChainsBroken", "Count", &[]),
 ];
 
+/// The names of all metrics, for checking what alarms and dashboards ask for.
+pub fn metric_names() -> impl Iterator<Item = &'static str> {
+    METRICS.iter().map(|metric| metric.name)
+}
+
 /// Adds to a line what makes CloudWatch read its metrics. A line without any stays as it is.
 pub fn embed(line: &mut Map<String, Value>, now_ms: i64) {
     let message = line.get("message").and_then(Value::as_str).unwrap_or_default().to_owned();

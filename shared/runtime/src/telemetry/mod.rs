@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::clock::{Clock, SystemClock};
-pub use emf::NAMESPACE;
+pub use emf::{NAMESPACE, metric_names};
 pub use line::JsonLines;
 
 /// Logs where a panic happened and nothing else: its text could hold what was being handled.
