@@ -8,7 +8,7 @@ use super::Format;
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// How many events, each of another job
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub events: u16,
     /// Over how many wallets they are spread; settlements of one wallet in one batch are committed together
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_000))]
