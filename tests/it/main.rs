@@ -10,6 +10,7 @@ mod cases_identity;
 mod cases_signature;
 mod consumers;
 mod contract;
+mod costs;
 mod forward;
 mod harness;
 mod items;

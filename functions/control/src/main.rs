@@ -9,7 +9,7 @@ use runtime::settings::{
     RECONCILE_QUEUE_URL,
 };
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let tables = [EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, BALANCES_TABLE];
     let queues = [JOB_QUEUE_URL, BILLING_QUEUE_URL, OUTBOUND_QUEUE_URL, RECONCILE_QUEUE_URL];

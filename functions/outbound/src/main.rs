@@ -6,7 +6,7 @@ use runtime::lambda::{Error, app_with_bus, serve};
 use runtime::settings::EVENTS_TABLE;
 use runtime::sqs::SqsEvent;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let app = Arc::new(app_with_bus(&[EVENTS_TABLE]).await?);
     serve(move |event: SqsEvent| {

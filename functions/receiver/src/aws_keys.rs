@@ -4,6 +4,7 @@
 //! retries are still signed with it (SIG-17). Everything is bounded: one answer's time and size, and no redirect is
 //! followed.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use aws_sdk_secretsmanager::Client;
@@ -22,23 +23,25 @@ const MAX_JWKS_BYTES: usize = 64 * 1024;
 /// The longest wait for one key set.
 const JWKS_TIMEOUT: Duration = Duration::from_millis(2_500);
 
-/// Fetches over the network.
+/// Fetches over the network. Its clients are made when something is first fetched: most endpoints have their secrets in
+/// the environment, and pay nothing for what they do not use.
 #[derive(Debug)]
 pub struct AwsKeys {
-    secrets: Client,
-    https: SharedHttpConnector,
+    config: aws_config::SdkConfig,
+    secrets: OnceLock<Client>,
+    https: OnceLock<SharedHttpConnector>,
 }
 
 impl AwsKeys {
-    /// With a client of Secrets Manager.
-    pub fn new(secrets: Client) -> Self {
-        let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
-        Self { secrets, https: SharedHttpConnector::new(Connector::builder().tls_provider(ring).build()) }
+    /// With the AWS identity, region, timeouts and retries of a configuration.
+    pub fn from_config(config: aws_config::SdkConfig) -> Self {
+        Self { config, secrets: OnceLock::new(), https: OnceLock::new() }
     }
 
-    /// With the AWS identity, region, timeouts and retries of a configuration.
-    pub fn from_config(config: &aws_config::SdkConfig) -> Self {
-        Self::new(Client::new(config))
+    /// The connection to key servers, which any authority of the system's may vouch for.
+    fn https(&self) -> &SharedHttpConnector {
+        let ring = tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring);
+        self.https.get_or_init(|| SharedHttpConnector::new(Connector::builder().tls_provider(ring).build()))
     }
 
     async fn secret(&self, name: &str, member: Option<&str>) -> Result<Vec<Fetched>, FetchError> {
@@ -53,7 +56,8 @@ impl AwsKeys {
 
     /// The text of one labelled version; `None` where there is none.
     async fn version(&self, name: &str, stage: &'static str) -> Result<Option<String>, FetchError> {
-        match self.secrets.get_secret_value().secret_id(name).version_stage(stage).send().await {
+        let client = self.secrets.get_or_init(|| Client::new(&self.config));
+        match client.get_secret_value().secret_id(name).version_stage(stage).send().await {
             Ok(answer) => match answer.secret_string {
                 Some(text) => Ok(Some(text)),
                 None => Err(FetchError::Refused("the secret is binary: store it as text")),
@@ -75,7 +79,7 @@ impl AwsKeys {
     async fn key_set(&self, url: &str) -> Result<Vec<Fetched>, FetchError> {
         let request = HttpRequest::get(url).map_err(|_| FetchError::Refused("the address is no URL"))?;
         let read = async {
-            let answer = self.https.call(request).await;
+            let answer = self.https().call(request).await;
             let answer = answer.map_err(|_| FetchError::Unavailable("the key set's server did not answer"))?;
             if answer.status().as_u16() != 200 {
                 return Err(FetchError::Unavailable("the key set's server did not answer 200"));

@@ -48,7 +48,8 @@ impl HttpClient for Wire {
 async fn keys(answer: Answer) -> (AwsKeys, Wire) {
     let wire = Wire { answer, seen: Arc::default() };
     let config = local_config(SharedHttpClient::new(wire.clone()), "https://secrets.invalid").await;
-    let keys = AwsKeys { secrets: Client::new(&config), https: SharedHttpConnector::new(wire.clone()) };
+    let keys = AwsKeys::from_config(config);
+    keys.https.set(SharedHttpConnector::new(wire.clone())).unwrap();
     (keys, wire)
 }
 

@@ -9,7 +9,7 @@ use runtime::settings::{BALANCES_TABLE, EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, 
 use runtime::sqs::SqsEvent;
 use serde_json::Value;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let needed = [EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, BALANCES_TABLE, RECONCILE_QUEUE_URL];
     let fetch = Arc::new(HttpsFetch::new()?);

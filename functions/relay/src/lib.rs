@@ -22,7 +22,7 @@ use runtime::App;
 use runtime::consumer::review_unreadable;
 use runtime::dispatch::message;
 use serde::Serialize;
-use store::{Cursor, StoreError};
+use store::{Cursor, Store, StoreError};
 
 use crate::health::Health;
 
@@ -153,9 +153,25 @@ async fn sweep_receipts(
     Ok(())
 }
 
+/// Whether every operation of an event has its record or its effect, seen at a glance: almost all have, and what was
+/// seen stands. Whatever else was seen, or not, is read again.
+async fn is_whole(store: &Store, event: &EventRef) -> Result<bool, StoreError> {
+    let Some(records) = store.load_event(event).await? else { return Ok(false) };
+    let missing = |key: &OperationKey| records.operation(key).is_none();
+    let missing: Vec<OperationKey> = records.receipt.operations().into_iter().filter(missing).collect();
+    if missing.is_empty() {
+        return Ok(!records.receipt.plan.is_empty()); // an empty plan may have been added to
+    }
+    let effects = store.effects_of(&records.receipt).await?;
+    Ok(missing.iter().all(|key| effects.effect(key, None).is_some()))
+}
+
 /// Gives every operation of a receipt that has neither effect nor record its first record, due now.
 /// Returns how many there were.
 async fn examine(app: &App, event: &EventRef) -> Result<usize, StoreError> {
+    if let Ok(true) = is_whole(&app.store.at_a_glance(), event).await {
+        return Ok(0);
+    }
     let records = match app.store.load_event(event).await {
         Ok(Some(records)) => records,
         Ok(None) => return Ok(0), // an index entry whose item is gone

@@ -7,7 +7,7 @@ use runtime::settings::{
     BALANCES_TABLE, BILLING_QUEUE_URL, EVENTS_TABLE, JOB_QUEUE_URL, JOBS_TABLE, LEDGER_TABLE, OUTBOUND_QUEUE_URL,
 };
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     let tables = [EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, BALANCES_TABLE];
     let needed = [&tables[..], &[JOB_QUEUE_URL, BILLING_QUEUE_URL, OUTBOUND_QUEUE_URL]].concat();

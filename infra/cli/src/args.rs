@@ -1,11 +1,15 @@
 //! The command line. Every help text is what the verb does, no more.
 
+mod bench;
+mod events;
 mod ledger;
 mod operations;
 mod reconcile;
 
 use std::path::PathBuf;
 
+pub use bench::{BenchArgs, First};
+pub use events::{ExplainArgs, RejectedArgs};
 pub use ledger::{AuditArgs, ExportArgs, ImportArgs, JobActionArgs, JobCancelArgs, WalletStatementArgs};
 pub use operations::{
     OverageAlternative, PauseArgs, ReplayArgs, ResolveArgs, ReviewAction, ReviewFilter, ReviewsArgs, ReviewsVerb,
@@ -113,6 +117,11 @@ pub enum Verb {
     /// file again changes nothing: the reference is the key of the booking. A refused line stops no other; with any
     /// refused line the exit code is 1.
     Import(ImportArgs),
+    /// Count what an event costs: AWS calls, round trips, capacity, and dollars for a million at list prices
+    ///
+    /// Runs the real handlers on an embedded stack, at batch sizes 1 and 10: events with two operations, the same again as
+    /// duplicates, and events that open a review. Prices, arithmetic and assumptions are printed.
+    Bench(BenchArgs),
 }
 
 /// Which server is asked.
@@ -278,39 +287,6 @@ pub struct VerifyArgs {
     /// Accepted for uniformity: the answer is always JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// `explain`.
-#[derive(Debug, Args)]
-pub struct ExplainArgs {
-    /// The event as `send` and the log name it, such as acme/msg_1
-    #[arg(required_unless_present_any = ["job", "payment", "booking"], conflicts_with_all = ["job", "payment", "booking"])]
-    pub event: Option<String>,
-    /// A job instead: itself, and every event that had an effect on it
-    #[arg(long, value_name = "TENANT/JOB", conflicts_with_all = ["payment", "booking"])]
-    pub job: Option<String>,
-    /// A payment instead, by the reference under which it funded a wallet: the funding and its events
-    #[arg(long, value_name = "TENANT/WALLET/REFERENCE", conflicts_with = "booking")]
-    pub payment: Option<String>,
-    /// A booking instead: its versions, the job that was made from it, and its events
-    #[arg(long, value_name = "TENANT/BOOKING")]
-    pub booking: Option<String>,
-    /// Which server.
-    #[command(flatten)]
-    pub server: Server,
-    /// For people or for machines.
-    #[command(flatten)]
-    pub format: Format,
-}
-
-/// `rejected`.
-#[derive(Debug, Args)]
-pub struct RejectedArgs {
-    /// The provider's name in providers.toml, such as acme; without it all of them
-    pub provider: Option<String>,
-    /// Server and format.
-    #[command(flatten)]
-    pub common: Common,
 }
 
 /// What a call of the control API shares.

@@ -17,6 +17,7 @@ use runtime::random::SharedRandom;
 use runtime::telemetry;
 use signature::{Secret, Verifier};
 use tokio::sync::watch;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::args::DevArgs;
 use crate::error::CliError;
@@ -158,6 +159,7 @@ fn log_to_stderr() {
     let level = std::env::var("HOOKLEDGER_LOG").unwrap_or_else(|_| "info".to_owned());
     let filter = telemetry::filter(&level);
     // A second start keeps the first subscriber.
-    let _ =
-        tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).try_init();
+    let lines = tracing_subscriber::fmt().with_target(false).with_writer(std::io::stderr);
+    let lines = lines.with_max_level(tracing::level_filters::LevelFilter::TRACE).finish().with(filter);
+    let _ = tracing::subscriber::set_global_default(lines);
 }

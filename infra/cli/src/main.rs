@@ -6,6 +6,7 @@ mod action;
 mod api;
 mod args;
 mod audit;
+mod bench;
 mod check;
 mod dev;
 mod drill;
@@ -79,5 +80,6 @@ fn run(verb: Verb) -> Result<ExitCode, CliError> {
         Verb::Audit(args) => audit::run(&args),
         Verb::Export(args) => export::run(&args),
         Verb::Import(args) => import::run(&args),
+        Verb::Bench(args) => bench::run(&args),
     }
 }

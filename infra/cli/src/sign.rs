@@ -29,7 +29,7 @@ impl Caller {
     pub fn load(host: &str) -> Result<Self, CliError> {
         let executor = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let executor = executor.map_err(|error| CliError::Failed(format!("cannot start the AWS client: {error}")))?;
-        let config = executor.block_on(runtime::clients::lambda_config());
+        let config = executor.block_on(runtime::clients::caller_config());
         let provider = config.credentials_provider().ok_or_else(|| no_credentials("none are configured"))?;
         let credentials = executor.block_on(provider.provide_credentials());
         let credentials = credentials.map_err(|error| no_credentials(&error.to_string()))?;

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -53,6 +53,7 @@ struct Shared {
     buses: Buses,
     hooks: RwLock<Hooks>,
     sequence: AtomicU64,
+    report_capacity: AtomicBool,
 }
 
 /// DynamoDB, SQS and the receiving end of EventBridge in this process. Clones share one state.
@@ -104,6 +105,7 @@ impl EmbeddedAws {
             buses: Buses::default(),
             hooks: RwLock::default(),
             sequence: AtomicU64::new(0),
+            report_capacity: AtomicBool::new(false),
         }))
     }
 
@@ -123,6 +125,25 @@ impl EmbeddedAws {
     #[must_use]
     pub fn buses(&self) -> &Buses {
         &self.0.buses
+    }
+
+    /// Lets DynamoDB report the capacity that each call consumed, as if every request asked for it: for hooks that read
+    /// the answers. The SDK passes over what it did not ask for.
+    pub fn report_capacity(&self) {
+        self.0.report_capacity.store(true, Ordering::Relaxed);
+    }
+
+    /// Answers a DynamoDB call.
+    fn dynamo(&self, call: &Call) -> WireResponse {
+        let asked = self.0.report_capacity.load(Ordering::Relaxed) && !call.operation.ends_with("Table");
+        let request = if asked { serde_json::from_slice::<serde_json::Value>(&call.body).ok() } else { None };
+        match request {
+            Some(mut request) => {
+                request["ReturnConsumedCapacity"] = "TOTAL".into();
+                dynamo_api::call(&self.0.database, &call.operation, request.to_string().as_bytes())
+            }
+            None => dynamo_api::call(&self.0.database, &call.operation, &call.body),
+        }
     }
 
     /// Adds a hook that sees the calls of every client of this AWS.
@@ -176,7 +197,7 @@ impl EmbeddedAws {
             return answer_with(fault);
         }
         let answer = match service {
-            Service::DynamoDb => dynamo_api::call(&self.0.database, &call.operation, &call.body),
+            Service::DynamoDb => self.dynamo(&call),
             Service::Sqs => sqs_api::call_waiting(&self.0.queues, &call.operation, &call.body).await,
             Service::EventBridge => self.0.buses.call(&call.operation, &call.body),
         };

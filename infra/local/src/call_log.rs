@@ -81,7 +81,7 @@ impl CallHook for CallLog {
 }
 
 /// The sum of `ConsumedCapacity`, which is an object or a list of them.
-fn consumed(body: &[u8]) -> Option<u64> {
+pub(crate) fn consumed(body: &[u8]) -> Option<u64> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     match answer.get("ConsumedCapacity")? {
         Value::Array(tables) => Some(tables.iter().filter_map(units).sum()),

@@ -91,7 +91,7 @@ pub async fn network_keys(profiles: &Profiles, variable: impl Fn(&str) -> Option
         place => place.is_remote(),
     };
     if profiles.iter().flat_map(|profile| &profile.secrets).any(|secret| refers(&secret.place)) {
-        Arc::new(AwsKeys::from_config(&clients::lambda_config().await))
+        Arc::new(AwsKeys::from_config(clients::caller_config().await))
     } else {
         Arc::new(NoFetch)
     }

@@ -4,6 +4,7 @@
 //! FIFO queues, grouped by job and by wallet. The deduplication id is the operation and its
 //! generation, so that a double send within five minutes is one message and a retry never vanishes.
 
+#[cfg(feature = "bus")]
 mod bus;
 mod definition;
 mod forward;
@@ -16,6 +17,7 @@ use domain::message::Message;
 use domain::operation::Consumer;
 use domain::reconcile::PartMessage;
 
+#[cfg(feature = "bus")]
 pub use bus::{DETAIL_TYPE, SOURCE};
 pub use definition::{
     DLQ_RETENTION_S, MAX_RECEIVE_COUNT, RECONCILE_VISIBILITY_S, RETENTION_S, VISIBILITY_S, create_queues,
@@ -75,13 +77,19 @@ pub struct QueueUrls {
 pub struct Queues {
     client: Client,
     urls: QueueUrls,
+    #[cfg(feature = "bus")]
     bus: Option<aws_sdk_eventbridge::Client>,
 }
 
 impl Queues {
     /// Queues over a configured client.
     pub fn new(client: Client, urls: QueueUrls) -> Self {
-        Self { client, urls, bus: None }
+        Self {
+            client,
+            urls,
+            #[cfg(feature = "bus")]
+            bus: None,
+        }
     }
 
     /// The URL of a consumer's queue.

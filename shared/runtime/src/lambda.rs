@@ -4,6 +4,7 @@ use std::env;
 use std::future::Future;
 use std::sync::Arc;
 
+use aws_config::SdkConfig;
 use domain::limits::RetryPolicy;
 use domain::price::PriceBook;
 use domain::profile::Profiles;
@@ -30,15 +31,24 @@ pub const PRICES_TOML: &str = include_str!("../../../infra/prices.toml");
 /// # Errors
 /// A missing setting, or a file that is refused, with what to do.
 pub async fn app(needed: &[&'static str]) -> Result<App, Error> {
+    app_and_config(needed).await.map(|(app, _)| app)
+}
+
+/// As [`app`], with the SDK's configuration, for a function that has a client of its own: one configuration is one
+/// HTTP client and one parsing of certificates.
+///
+/// # Errors
+/// As [`app`].
+pub async fn app_and_config(needed: &[&'static str]) -> Result<(App, SdkConfig), Error> {
     if domain::planted::COMPILED_IN {
         return Err("built with the simulator's planted mistakes: build this function's package alone".into());
     }
     let settings = Settings::read(needed, |name| env::var(name).ok())?;
     telemetry::start_json(&settings.log);
     telemetry::quiet_panics();
-    let config = clients::lambda_config().await;
+    let config = clients::lambda_config().await?;
     let profiles = Profiles::parse(PROVIDERS_TOML)?;
-    Ok(App {
+    let app = App {
         store: Store::new(aws_sdk_dynamodb::Client::new(&config), settings.tables),
         queues: Queues::new(aws_sdk_sqs::Client::new(&config), settings.queues),
         clock: Arc::new(SystemClock),
@@ -47,16 +57,18 @@ pub async fn app(needed: &[&'static str]) -> Result<App, Error> {
         profiles: Arc::new(profiles),
         prices: Arc::new(PriceBook::parse(PRICES_TOML)?),
         policy: RetryPolicy::default(),
-    })
+    };
+    Ok((app, config))
 }
 
+#[cfg(feature = "bus")]
 /// As [`app`], with a client for EventBridge: for the function that forwards.
 ///
 /// # Errors
 /// As [`app`].
 pub async fn app_with_bus(needed: &[&'static str]) -> Result<App, Error> {
-    let app = app(needed).await?;
-    let bus = aws_sdk_eventbridge::Client::new(&clients::lambda_config().await);
+    let (app, config) = app_and_config(needed).await?;
+    let bus = aws_sdk_eventbridge::Client::new(&config);
     Ok(App { queues: app.queues.clone().with_bus(bus), ..app })
 }
 

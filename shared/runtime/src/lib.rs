@@ -7,6 +7,7 @@ pub mod clock;
 pub mod consumer;
 pub mod destinations;
 pub mod dispatch;
+#[cfg(feature = "fetch")]
 pub mod fetch;
 pub mod gateway;
 pub mod lambda;

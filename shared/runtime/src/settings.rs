@@ -85,3 +85,7 @@ pub const PUBLIC_URL: &str = "HOOKLEDGER_PUBLIC_URL";
 pub const SECRET_CACHE_S: &str = "HOOKLEDGER_SECRET_CACHE_S";
 /// Log level.
 pub const LOG: &str = "HOOKLEDGER_LOG";
+/// Certificate authorities of AWS endpoints: `amazon` (default) or `system`; optional.
+pub const TLS_ROOTS: &str = "HOOKLEDGER_TLS_ROOTS";
+/// A PEM file of certificate authorities for AWS endpoints, as other AWS clients take it; optional.
+pub const CA_BUNDLE: &str = "AWS_CA_BUNDLE";

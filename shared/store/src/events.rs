@@ -118,12 +118,16 @@ impl Store {
         Ok(receipt.map(|receipt| EventRecords { receipt, operations, replays }))
     }
 
-    /// Reads a partition, or a range of its sort keys, strongly consistent.
+    /// Reads a partition, or a range of its sort keys, strongly consistent unless at a glance.
     pub(crate) async fn query_range(
         &self, table: &str, pk: &str, range: Option<(&str, &str)>,
     ) -> Result<Vec<Item>, StoreError> {
-        let mut query =
-            self.client.query().table_name(table).consistent_read(true).expression_attribute_values(":pk", s(pk));
+        let mut query = self
+            .client
+            .query()
+            .table_name(table)
+            .consistent_read(self.consistent)
+            .expression_attribute_values(":pk", s(pk));
         query = match range {
             None => query.key_condition_expression("pk = :pk"),
             Some((from, to)) => query

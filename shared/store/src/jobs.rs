@@ -81,7 +81,8 @@ impl Store {
     }
 
     pub(crate) async fn get(&self, table: &str, pk: &str, sk: &str) -> Result<Option<Item>, StoreError> {
-        let get = self.client.get_item().table_name(table).key("pk", s(pk)).key("sk", s(sk)).consistent_read(true);
+        let get = self.client.get_item().table_name(table).key("pk", s(pk)).key("sk", s(sk));
+        let get = get.consistent_read(self.consistent);
         get.send().await.map(|output| output.item).map_err(|error| classify("get", &error))
     }
 

@@ -67,11 +67,19 @@ impl TableNames {
 pub struct Store {
     client: Client,
     names: TableNames,
+    consistent: bool,
 }
 
 impl Store {
     /// A store over a configured client.
     pub fn new(client: Client, names: TableNames) -> Self {
-        Self { client, names }
+        Self { client, names, consistent: true }
+    }
+
+    /// The same store, its reads at half the price: what they show has been written, what they do not show may have been
+    /// as well. Since history is append-only, an effect that is seen stands; one that is not seen has to be read again.
+    #[must_use]
+    pub fn at_a_glance(&self) -> Self {
+        Self { consistent: false, ..self.clone() }
     }
 }

@@ -181,18 +181,28 @@ async fn ddb_09_the_relay_takes_keys_from_an_index_and_reads_the_table_itself() 
     let by_index = Rule::count("Query", &["\"IndexName\""]);
     let consistent_index = Rule::count("Query", &["\"IndexName\"", "\"ConsistentRead\":true"]);
     let all = Rule::count("Query", &[]);
+    let glances = Rule::count("Query", &["\"ConsistentRead\":false"]);
     let consistent = Rule::count("Query", &["\"ConsistentRead\":true"]);
+    let of_event = Rule::count("Query", &["\"ConsistentRead\":true", "\"E|acme|msg_"]);
+    let written = Rule::count("PutItem", &["\"o|-|"]);
     let config = hooked(Function::Relay, by_index.clone());
-    for rule in [&consistent_index, &all, &consistent] {
+    for rule in [&consistent_index, &all, &glances, &consistent, &of_event, &written] {
         config.hooks.add(Function::Relay, rule.clone());
     }
     let world = submitted_with(config).await;
-    taken_in(&world, "msg_1", &completed("j1")).await;
+    accepted(&world, "msg_1", &completed("j1")).await;
     world.minutes(5).await.unwrap();
     assert_settled(&world, "j1", "msg_1").await;
     assert_eq!(consistent_index.hits(), 0);
-    assert!(consistent.hits() > 0);
-    assert_eq!(all.hits(), by_index.hits() + consistent.hits(), "each query is one or the other");
+    // What is whole is seen at a glance, and nothing follows from it.
+    assert!(glances.hits() > 0);
+    assert_eq!((of_event.hits(), written.hits()), (0, 0));
+    // What is not is read again before anything is written.
+    taken_in(&world, "msg_2", &completed("j1")).await;
+    world.minutes(5).await.unwrap();
+    assert!(written.hits() >= 2 && of_event.hits() >= 1, "{} {}", written.hits(), of_event.hits());
+    let told = by_index.hits() + consistent.hits() + glances.hits();
+    assert_eq!(all.hits(), told, "each query is one of the three");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,8 +5,9 @@ mod line;
 
 use std::sync::Arc;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::clock::{Clock, SystemClock};
 pub use emf::{NAMESPACE, metric_names};
@@ -22,14 +23,23 @@ pub fn quiet_panics() {
 
 /// Other crates' targets that log requests, bodies or headers below these levels, whatever the level
 /// of our own lines.
-const QUIET: &str = "lambda_runtime=info,lambda_http=info,aws_sigv4=warn,aws_smithy_runtime=warn,\
-    aws_smithy_http_client=warn,aws_smithy_runtime_api=warn,aws_runtime=warn,aws_config=warn,\
-    aws_sdk_dynamodb=warn,aws_sdk_eventbridge=warn,aws_sdk_sqs=warn,hyper=warn,hyper_util=warn,rustls=warn";
+const QUIET: [(&str, LevelFilter); 4] = [
+    ("lambda_", LevelFilter::INFO), // a name stands for every target that begins with it
+    ("aws_", LevelFilter::WARN),
+    ("hyper", LevelFilter::WARN),
+    ("rustls", LevelFilter::WARN),
+];
 
 /// The filter of a level: one of the five words, else `info`.
-pub fn filter(level: &str) -> EnvFilter {
-    let known = ["error", "warn", "info", "debug", "trace"].contains(&level);
-    EnvFilter::new(format!("{},{QUIET}", if known { level } else { "info" }))
+pub fn filter(level: &str) -> Targets {
+    let level = match level {
+        "error" => LevelFilter::ERROR,
+        "warn" => LevelFilter::WARN,
+        "debug" => LevelFilter::DEBUG,
+        "trace" => LevelFilter::TRACE,
+        _ => LevelFilter::INFO,
+    };
+    Targets::new().with_default(level).with_targets(QUIET)
 }
 
 /// Starts JSON logging to stdout, as Lambda collects it. Safe to call once.
@@ -44,5 +54,5 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let lines = tracing_subscriber::fmt().event_format(JsonLines::new(clock));
-    lines.with_env_filter(filter(level)).with_writer(writer).finish()
+    lines.with_max_level(LevelFilter::TRACE).with_writer(writer).finish().with(filter(level))
 }
