@@ -7,6 +7,7 @@ visibility timeout below the function's). cfn-lint sees them in the result.
 Usage: translate.py TEMPLATE OUTPUT
 """
 
+import copy
 import json
 import os
 import sys
@@ -28,10 +29,24 @@ def local_code_as_uploaded(template):
             resource["Properties"]["CodeUri"] = "s3://bucket/key"
 
 
+def roles_that_differ(template, plain):
+    """Roles of the result that are not, word for word, those of the template: the tests judge the template's own.
+    The one that SAM adds is CodeDeploy's, for shifting traffic."""
+    of = lambda document: {name: one for name, one in document["Resources"].items() if one["Type"] == "AWS::IAM::Role"}
+    ours, all_roles = of(template), of(plain)
+    all_roles.pop("CodeDeployServiceRole", None)
+    differ = [name for name in ours.keys() | all_roles.keys() if ours.get(name) != all_roles.get(name)]
+    for name, one in plain["Resources"].items():
+        if one["Type"] == "AWS::Lambda::Function" and one["Properties"]["Role"].get("Fn::GetAtt", [None])[0] not in ours:
+            differ.append(name)
+    return sorted(differ)
+
+
 def main(source, output):
     with open(source, encoding="utf-8") as file:
         template = yaml_parse(file.read())
     local_code_as_uploaded(template)
+    before = copy.deepcopy(template)
     translator = Translator({}, Parser(), boto_session=boto3.Session(region_name="us-east-1"))
     try:
         plain = translator.translate(sam_template=template, parameter_values={})
@@ -39,6 +54,9 @@ def main(source, output):
         print(f"{source}: {error.message}", file=sys.stderr)
         for cause in error.causes:
             print(f"  {cause.message}", file=sys.stderr)
+        return 1
+    if differ := roles_that_differ(before, plain):
+        print(f"{source}: other roles after the translation: {', '.join(differ)}", file=sys.stderr)
         return 1
     with open(output, "w", encoding="utf-8") as file:
         json.dump(plain, file, indent=2)
