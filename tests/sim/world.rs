@@ -126,6 +126,7 @@ fn configuration() -> (Profiles, PriceBook) {
     let providers = PROVIDERS_TOML.replacen("retry_window_hours = 72", "retry_window_hours = 1\nhold_hours = 2", 1);
     let models = r#"
 [providers.acme.models]
+small-1 = { overage = "review", extendable = true }
 cap-1 = { overage = "cap", extendable = true }
 available-1 = { overage = "available", extendable = true }
 provisional-1 = { overage = "review", provisional_failure = true, extendable = true }

@@ -3,7 +3,7 @@
 //! The list is read by the profile's pointers, bounded in pages, bytes and time. Only a list that was read to its end
 //! says that a job is missing.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use domain::ids::Provider;
@@ -56,9 +56,9 @@ impl Reconciler {
     /// Compares page by page; the references that it has, if it was read to its end.
     async fn read_list(
         &self, recorder: &mut Recorder<'_>, profile: &Profile, list: &ListProfile, access: &ListAccess,
-    ) -> Result<Option<HashSet<String>>, PartError> {
+    ) -> Result<Option<BTreeSet<String>>, PartError> {
         let stop_ms = self.app.clock.now_ms() + TIME_BUDGET_MS;
-        let (mut listed, mut cursor, mut unreadable) = (HashSet::new(), None::<String>, 0);
+        let (mut listed, mut cursor, mut unreadable) = (BTreeSet::new(), None::<String>, 0);
         for _ in 0..list.max_pages {
             let body = self.page(list, access, cursor.as_deref()).await?;
             let page = match read_page(list, &body) {
@@ -127,7 +127,7 @@ impl Reconciler {
 
     /// Jobs that were missing and are in the list now.
     async fn listed_again(
-        &self, recorder: &Recorder<'_>, profile: &Profile, listed: &HashSet<String>,
+        &self, recorder: &Recorder<'_>, profile: &Profile, listed: &BTreeSet<String>,
     ) -> Result<(), StoreError> {
         for case in reviews::open_cases(&self.app, CaseClass::MissingAtProvider).await? {
             let Subject::Job { tenant, job } = &case.subject else { continue };
@@ -142,13 +142,13 @@ impl Reconciler {
 
     /// Running jobs that the list does not have, by the buckets in which their holds will expire.
     async fn missing(
-        &self, recorder: &mut Recorder<'_>, profile: &Profile, listed: &HashSet<String>,
+        &self, recorder: &mut Recorder<'_>, profile: &Profile, listed: &BTreeSet<String>,
     ) -> Result<(), StoreError> {
         let (store, now_ms) = (&self.app.store, self.app.clock.now_ms());
         let first = now_ms.div_euclid(EXPIRY_BUCKET_MS);
         let last = now_ms.saturating_add(profile.hold_life_ms).div_euclid(EXPIRY_BUCKET_MS);
         let buckets: Vec<(i64, u32)> = (first..=last).flat_map(|b| (0..SHARDS).map(move |shard| (b, shard))).collect();
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         for chunk in buckets.chunks(SIDE_BY_SIDE) {
             for jobs in join_all(chunk.iter().map(|(bucket, shard)| store.jobs_expiring(*bucket, *shard))).await {
                 for (tenant, job) in jobs? {

@@ -67,7 +67,7 @@ struct Bench {
 /// # Errors
 /// [`WorldError`] when the world cannot be made, or answers what it must not.
 pub async fn measure(scenario: Scenario) -> Result<Measured, WorldError> {
-    let bench = Bench::new(scenario).await?;
+    let bench = Box::pin(Bench::new(scenario)).await?;
     let log = bench.log.clone();
     let lines = telemetry::subscriber("info", Arc::new(bench.world.clock.clone()), move || log.clone());
     let guard = tracing::subscriber::set_default(lines);
