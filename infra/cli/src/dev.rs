@@ -56,7 +56,7 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
         fetch: Arc::new(SimulatorFetch { provider: provider.clone(), other: https() }),
         hooks: Arc::new(|_| Vec::new()),
     };
-    let stack = Arc::new(open(args, clock.clone(), config).await?);
+    let stack = Arc::new(Box::pin(open(args, clock.clone(), config)).await?);
     let gateway = GatewayConfig { port: args.port, function_timeout: gateway_timeout(), local_actor: None };
     let gateway = Gateway::bind(gateway, clock, stack.http(provider.clone()))
         .await
