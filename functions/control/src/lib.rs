@@ -3,6 +3,7 @@
 
 mod actions;
 mod bulk;
+mod cases;
 mod events;
 mod jobs;
 mod pauses;

@@ -74,7 +74,7 @@ impl Request {
         }
     }
 
-    fn content_hash(&self) -> String {
+    pub(crate) fn content_hash(&self) -> String {
         let alternative = self.alternative.map(|alternative| format!("{alternative:?}"));
         let reference = self.reference.as_ref().map(Reference::as_str);
         hex_sha256(&format!(
@@ -144,9 +144,9 @@ pub(crate) async fn decide(app: &App, review: &ReviewId, request: &Request, dry:
                 Ok(None) => Err(Refusal::Problem(unknown(review))),
                 Err(error) => Err(Refusal::Store(error)),
             },
-            ReviewId::Case(_) => {
-                let detail = "a reconciliation case is resolved by its own action, see `hookledger reconcile`";
-                Err(Refusal::Problem(not_possible(detail)))
+            ReviewId::Case(case) => {
+                let decision = crate::cases::decide(app, case, request, dry).await?;
+                return Ok(Decided { decision, again: false });
             }
         };
         let plan = match plan {

@@ -170,15 +170,16 @@ pub(crate) async fn look(app: &App, row: &ReviewRow) -> Result<Option<Review>, S
     match row.id() {
         Some(ReviewId::Operation(key)) => operation(app, row, key).await,
         Some(ReviewId::Conflict(event, hash)) => conflict(app, row, event, hash).await,
-        id => {
+        Some(ReviewId::Case(case)) => Ok(crate::cases::look(app, &case).await?.map(|shown| {
+            let crate::cases::Shown { reason, subject, actions, evidence } = shown;
+            Review { id: Some(ReviewId::Case(case)), row: row.clone(), reason, subject, actions, evidence }
+        })),
+        None => {
             let Some(open) = app.store.open_row(row).await? else { return Ok(None) };
             let known = |text: String, other: &str| if text.is_empty() { other.to_owned() } else { text };
-            let (reason, evidence) = match &id {
-                Some(_) => (known(open.class, "case"), json!({ "note": open.note })),
-                None => (known(open.class, "unknown"), json!({ "note": open.note, "row": [row.pk, row.sk] })),
-            };
-            let subject = Subject::default();
-            Ok(Some(Review { id, row: row.clone(), reason, subject, actions: Vec::new(), evidence }))
+            let evidence = json!({ "note": open.note, "row": [row.pk, row.sk] });
+            let (reason, subject) = (known(open.class, "unknown"), Subject::default());
+            Ok(Some(Review { id: None, row: row.clone(), reason, subject, actions: Vec::new(), evidence }))
         }
     }
 }

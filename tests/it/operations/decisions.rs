@@ -206,7 +206,7 @@ async fn what_cannot_be_decided_is_refused_with_the_reason() {
         ("settle-usage:acme/nobody", retry(), 404),
         ("fund-wallet:acme/msg_1", retry(), 409),
         ("conflict:1:00@acme/msg_1", close(), 404),
-        ("case:drift.1", close(), 409),
+        ("case:drift.1", close(), 404),
     ];
     for (id, body, expected) in refused {
         let (status, told) = decide(&world, id, body.clone()).await;

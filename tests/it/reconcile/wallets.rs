@@ -29,6 +29,27 @@ async fn a_balance_that_drifted_is_rebuilt_from_its_entries() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_case_is_a_review_like_any_other_and_is_decided_there() {
+    let world = settled().await;
+    tamper(&world, "balances", WALLET, "", |item| item["av"] = json!({"N": "1099991300"}));
+    let run = reconcile(&world, "first").await;
+    let list = world.control("GET", "/control/reviews", None).await.1;
+    let review = &list["reviews"][0];
+    assert_eq!(review["id"], json!(format!("case:{}", only(&run))), "{list}");
+    assert_eq!((&review["at_risk"]["amount"], &review["wallet"]), (&json!("1000.000000"), &json!("w1")));
+    assert_eq!(review["actions"], json!(["retry", "close"]));
+    let path = review["path"].as_str().unwrap();
+    let (status, told) =
+        world.control("POST", path, Some(json!({"action": "approve", "alternative": "cap", "reason": "x"}))).await;
+    assert_eq!(status, 409, "{told}");
+    let (status, told) = world.control("POST", path, Some(json!({"action": "retry", "reason": "looked at"}))).await;
+    assert_eq!((status, &told["class"], &told["actor"]), (200, &json!("balance-drift"), &json!("local")), "{told}");
+    assert_eq!(balance(&world, "w1").await.0, "99.991300");
+    let list = world.control("GET", "/control/reviews", None).await.1;
+    assert_eq!(list["reviews"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_held_amount_that_drifted_is_split_anew() {
     let world = settled().await;
     assert_eq!(world.submit("j2", "w1", "7.00").await.0, 201);
