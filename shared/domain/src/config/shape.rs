@@ -1,6 +1,6 @@
 //! The form of a file as data: which fields there are, which must be there, and what each may hold.
 //!
-//! [`check`] finds every departure from a shape, where serde would stop at the first; [`json_schema`] writes the same
+//! `check` finds every departure from a shape, where serde would stop at the first; [`json_schema`] writes the same
 //! shape as a JSON Schema (draft 2020-12), which editors understand. Tests hold both against the loader's own structs.
 
 use serde_json::{Map, Value, json};
