@@ -135,9 +135,9 @@ partial-1 = { overage = "cap", bill_partial = true }
 [providers.acme.events]"#;
     let providers = providers.replacen("[providers.acme.events]", models, 1);
     let mut prices = PRICES_TOML.to_owned();
-    let small = PRICES_TOML.find("[[price]]").map(|at| PRICES_TOML[at..].to_owned()).unwrap();
+    let small = PRICES_TOML.split("[[price]]").find(|price| price.contains("\"small-1\"")).unwrap();
     for model in ["cap-1", "available-1", "provisional-1", "partial-1"] {
-        prices.push('\n');
+        prices.push_str("\n[[price]]");
         prices.push_str(&small.replace("small-1", model));
     }
     (Profiles::parse(&providers).unwrap(), PriceBook::parse(&prices).unwrap())
