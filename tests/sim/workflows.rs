@@ -233,12 +233,12 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
             Action { at_ms: 30_000, what: What::Replay("replay-1".to_owned()) },
         ],
         "pause" => {
-            scenario.heal_ms = 300_000; // the relay resumes what waited, and then takes the switch off its list
+            scenario.heal_ms = 30 * 60_000; // the relay resumes what waited, and then takes the switch off its list
             vec![Action { at_ms: 1_000, what: What::Pause("billing", 20_000) }, deliver(3, done)]
         }
         "reconcile" => {
             let at_ms = 17 * 60_000;
-            scenario.heal_ms = at_ms + 15 * 60_000; // the schedule takes the run off its list
+            scenario.heal_ms = at_ms + 40 * 60_000; // the schedule takes the run off its list
             vec![deliver(2, done), Action { at_ms, what: What::Reconcile("look-1".to_owned()) }]
         }
         "dead-letter" => {
