@@ -18,10 +18,7 @@ use runtime::retry::Again;
 use serde::Deserialize;
 use store::{Commit, ControlRequest, StoreError};
 
-use crate::{body, id, jobs, unavailable};
-
-/// Longest reason in characters.
-const MAX_REASON_CHARS: usize = 300;
+use crate::{body, check_reason, id, jobs, unavailable};
 
 /// What is asked of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +76,7 @@ fn check(kind: Kind, event: &GatewayEvent, tenant: TenantId, job: &JobId, now_ms
         return Err(Problem::invalid("amount: an adjustment by zero does nothing"));
     }
     let reason = asked.reason.unwrap_or_default();
-    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON_CHARS {
-        return Err(Problem::invalid(format!("reason: say why in 1 to {MAX_REASON_CHARS} characters; it is recorded")));
-    }
+    check_reason(&reason)?;
     let by = By::control(kind.as_str(), &reference).map_err(|error| Problem::invalid(error.to_string()))?;
     let content_hash = hex_sha256(&format!("{amount}|{reason}"));
     let (actor, subject, kind_name) = (event.actor(), job.to_string(), kind.as_str().to_owned());

@@ -20,10 +20,6 @@ pub(crate) struct Shown {
     pub(crate) evidence: Value,
 }
 
-fn word(value: impl serde::Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
 /// Reads a case; `None` when it is open no more.
 pub(crate) async fn look(app: &App, id: &str) -> Result<Option<Shown>, StoreError> {
     let case = app.store.get_case(id).await?;
@@ -46,7 +42,7 @@ fn shown(case: &Case) -> Shown {
         "note": case.evidence, "remedy": case.action, "occurrence": case.occurrence, "subject": case.subject,
         "run": case.opened_by,
     });
-    Shown { reason: word(case.class), subject, actions, evidence }
+    Shown { reason: case.class.as_str().to_owned(), subject, actions, evidence }
 }
 
 /// Decides an open case, or says what would be decided.
@@ -80,7 +76,7 @@ pub(crate) async fn decide(app: &App, id: &str, request: &Request, dry: bool) ->
         actor: request.actor.clone(),
         reason: request.reason.clone(),
         content_hash: request.content_hash(),
-        class: word(case.class),
+        class: case.class.as_str().to_owned(),
         evidence: case.evidence,
         waived: Vec::new(),
         revision: u64::from(case.occurrence),

@@ -126,6 +126,17 @@ fn unreadable(path: &str, error: &serde_json::Error) -> Problem {
     Problem::bad_request(format!("{named} (line {}, column {})", error.line(), error.column()))
 }
 
+/// Longest reason in characters.
+const MAX_REASON_CHARS: usize = 300;
+
+/// A reason that can be recorded.
+fn check_reason(reason: &str) -> Result<(), Problem> {
+    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON_CHARS {
+        return Err(Problem::invalid(format!("reason: say why in 1 to {MAX_REASON_CHARS} characters; it is recorded")));
+    }
+    Ok(())
+}
+
 /// An id from the path.
 fn id<T: std::str::FromStr<Err = domain::ids::IdError>>(text: &str) -> Result<T, Problem> {
     text.parse().map_err(|error: domain::ids::IdError| Problem::invalid(error.to_string()))

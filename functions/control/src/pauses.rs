@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 use store::Commit;
 
 use crate::jobs::timestamp;
-use crate::resolve::check_reason;
-use crate::{body, unavailable};
+use crate::{body, check_reason, unavailable};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

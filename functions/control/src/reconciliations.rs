@@ -15,12 +15,10 @@ use runtime::problem::Problem;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{body, id, unavailable};
+use crate::{body, check_reason, id, unavailable};
 
 /// Cases of one page: each is read again.
 const PAGE: usize = 50;
-/// Longest reason in characters.
-const MAX_REASON_CHARS: usize = 300;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,14 +47,6 @@ enum Asked {
     Dismiss,
 }
 
-fn reason(text: Option<String>) -> Result<String, Problem> {
-    let reason = text.unwrap_or_default();
-    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON_CHARS {
-        return Err(Problem::invalid(format!("reason: say why in 1 to {MAX_REASON_CHARS} characters; it is recorded")));
-    }
-    Ok(reason)
-}
-
 fn time(name: &str, text: Option<&str>, otherwise: i64) -> Result<i64, Problem> {
     let refused = || Problem::invalid(format!("{name}: give an RFC 3339 time, such as 2026-11-29T12:00:00Z"));
     text.map_or(Ok(otherwise), |text| parse_rfc3339(text).ok_or_else(refused))
@@ -65,7 +55,8 @@ fn time(name: &str, text: Option<&str>, otherwise: i64) -> Result<i64, Problem> 
 /// The asked run. Receipts younger than the grace are left out, whatever `to` says: others are still at work on them.
 fn run(app: &App, event: &GatewayEvent) -> Result<Run, Problem> {
     let asked: Body = body(event)?;
-    let reason = reason(asked.reason)?;
+    let reason = asked.reason.unwrap_or_default();
+    check_reason(&reason)?;
     let reference: Reference = id(&asked.reference)?;
     let now_ms = app.clock.now_ms();
     let to_ms = time("to", asked.to.as_deref(), now_ms)?.min(now_ms - GRACE_MS);
@@ -197,7 +188,8 @@ fn unknown_case() -> Problem {
 /// `POST /control/reconciliations/{id}/cases/{case}`: applies the case's action, or lets its fact stand.
 pub(crate) async fn decide(app: &App, event: &GatewayEvent, run: &str, case: &str) -> Result<GatewayResponse, Problem> {
     let asked: DecisionBody = body(event)?;
-    let reason = reason(asked.reason)?;
+    let reason = asked.reason.unwrap_or_default();
+    check_reason(&reason)?;
     known(app, run).await?;
     let resolution = match asked.action {
         Asked::Apply => Resolution::Applied,

@@ -22,9 +22,8 @@ use serde_json::{Value, json};
 use store::{Commit, EventRecords, ReplayPart, StoreError};
 
 use crate::jobs::timestamp;
-use crate::resolve::check_reason;
 use crate::window::Window;
-use crate::{body, id, unavailable};
+use crate::{body, check_reason, id, unavailable};
 
 /// Events handled side by side.
 pub(crate) const SIDE_BY_SIDE: usize = 25;

@@ -23,10 +23,7 @@ use store::{Commit, Reviewed, StoreError};
 
 use crate::jobs::timestamp;
 use crate::risk::settles;
-use crate::{body, id, unavailable};
-
-/// Longest reason in characters.
-pub(crate) const MAX_REASON_CHARS: usize = 300;
+use crate::{body, check_reason, id, unavailable};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,14 +45,6 @@ pub(crate) struct Request {
     pub(crate) reason: String,
     pub(crate) reference: Option<Reference>,
     pub(crate) actor: String,
-}
-
-/// A reason that can be recorded.
-pub(crate) fn check_reason(reason: &str) -> Result<(), Problem> {
-    if reason.trim().is_empty() || reason.chars().count() > MAX_REASON_CHARS {
-        return Err(Problem::invalid(format!("reason: say why in 1 to {MAX_REASON_CHARS} characters; it is recorded")));
-    }
-    Ok(())
 }
 
 impl Request {

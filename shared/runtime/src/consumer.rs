@@ -249,9 +249,7 @@ fn outcome_name(verdict: &NoEffect) -> &'static str {
 fn class_name(verdict: &NoEffect) -> Option<String> {
     match verdict {
         NoEffect::Done => None,
-        NoEffect::Noop(class, _) | NoEffect::Wait(class, _) | NoEffect::Review(class, _) => {
-            serde_json::to_value(class).ok()?.as_str().map(str::to_owned)
-        }
+        NoEffect::Noop(class, _) | NoEffect::Wait(class, _) | NoEffect::Review(class, _) => Some(class.name()),
     }
 }
 

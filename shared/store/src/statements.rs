@@ -1,5 +1,6 @@
 //! Statements: a wallet's chain entries in order of their sequence, by the index, a page at a time.
 
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use domain::ids::{TenantId, WalletId};
 use domain::keys;
 use domain::ledger::Entry;
@@ -18,6 +19,17 @@ pub struct StatementPage {
 }
 
 impl Store {
+    fn entries_after(&self, tenant: &TenantId, wallet: &WalletId, after: u64, limit: usize) -> QueryFluentBuilder {
+        self.client
+            .query()
+            .table_name(&self.names.ledger)
+            .index_name(tables::BY_WALLET)
+            .key_condition_expression("w = :w AND seq > :after")
+            .expression_attribute_values(":w", s(keys::wallet_pk(tenant, wallet)))
+            .expression_attribute_values(":after", n(after))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+    }
+
     /// The entries after a sequence. The index may lag a moment behind the table.
     ///
     /// # Errors
@@ -25,15 +37,7 @@ impl Store {
     pub async fn statement(
         &self, tenant: &TenantId, wallet: &WalletId, after: u64, limit: usize,
     ) -> Result<StatementPage, StoreError> {
-        let query = self
-            .client
-            .query()
-            .table_name(&self.names.ledger)
-            .index_name(tables::BY_WALLET)
-            .key_condition_expression("w = :w AND seq > :after")
-            .expression_attribute_values(":w", s(keys::wallet_pk(tenant, wallet)))
-            .expression_attribute_values(":after", n(after))
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        let query = self.entries_after(tenant, wallet, after, limit);
         let output = query.send().await.map_err(|error| classify("query statement", &error))?;
         let more = output.last_evaluated_key.is_some();
         let items = output.items.unwrap_or_default();
@@ -48,16 +52,7 @@ impl Store {
     pub async fn entry_keys(
         &self, tenant: &TenantId, wallet: &WalletId, after: u64, limit: usize,
     ) -> Result<(Vec<EntryKey>, bool), StoreError> {
-        let query = self
-            .client
-            .query()
-            .table_name(&self.names.ledger)
-            .index_name(tables::BY_WALLET)
-            .key_condition_expression("w = :w AND seq > :after")
-            .projection_expression("pk, sk, seq")
-            .expression_attribute_values(":w", s(keys::wallet_pk(tenant, wallet)))
-            .expression_attribute_values(":after", n(after))
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        let query = self.entries_after(tenant, wallet, after, limit).projection_expression("pk, sk, seq");
         let output = query.send().await.map_err(|error| classify("query statement", &error))?;
         let more = output.last_evaluated_key.is_some();
         let key = |item: &crate::item::Item| {

@@ -9,7 +9,7 @@ use local::stack::Function;
 use local::world::Hooks;
 use serde_json::{Value, json};
 
-use super::scene::{Scene, meanwhile, slow};
+use super::scene::{Scene, slow};
 
 /// Five jobs of one wallet, whose completions come in one batch; each costs 0.50 of a hold of 1.00.
 async fn five(hooks: &Hooks) -> Scene {
@@ -103,13 +103,7 @@ async fn a_funding_between_a_batchs_read_and_its_commit_loses_nothing() {
     let hooks = Hooks::default();
     slow(&hooks, Function::Billing, "TransactWriteItems", 1);
     let scene = five(&hooks).await;
-    let fund = async {
-        meanwhile().await;
-        let body = json!({"amount": "1.00", "reference": "second"});
-        assert_eq!(scene.world.control("POST", "/control/tenants/t1/wallets/w1/fund", Some(body)).await.0, 201);
-    };
-    let (drained, ()) = tokio::join!(scene.world.drain(), fund);
-    drained.unwrap();
+    scene.drain_while_funded().await;
     assert_eq!(scene.wallet().await, ("8.500000".to_owned(), "0.000000".to_owned())); // 10 + 1 - 5 x 0.50
     assert_eq!(scene.world.wallet("w1").await["sequence"], 7);
     scene.clean();

@@ -122,13 +122,7 @@ async fn a_funding_between_read_and_commit_makes_the_settlement_decide_again() {
     let scene = Scene::hooked(&hooks).await;
     scene.open("10.00", &[("j1", "2.00")], "strict").await;
     scene.send("e1", "job.completed", "j1", json!({"usage": {"tokens": 2_000_000}})).await;
-    let fund = async {
-        meanwhile().await;
-        let body = json!({"amount": "1.00", "reference": "second"});
-        assert_eq!(scene.world.control("POST", "/control/tenants/t1/wallets/w1/fund", Some(body)).await.0, 201);
-    };
-    let (drained, ()) = tokio::join!(scene.world.drain(), fund);
-    drained.unwrap();
+    scene.drain_while_funded().await;
     assert_eq!(scene.wallet().await, pair("10.000000", "0.000000")); // 10.00 + 1.00 - 1.00
     assert_eq!(scene.world.wallet("w1").await["sequence"], 3);
     scene.clean();

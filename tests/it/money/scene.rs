@@ -23,6 +23,17 @@ pub struct Scene {
 }
 
 impl Scene {
+    /// Lets the event sources work, and 1.00 come into w1 while a call of theirs is held back.
+    pub async fn drain_while_funded(&self) {
+        let fund = async {
+            meanwhile().await;
+            let body = json!({"amount": "1.00", "reference": "second"});
+            assert_eq!(self.world.control("POST", "/control/tenants/t1/wallets/w1/fund", Some(body)).await.0, 201);
+        };
+        let (drained, ()) = tokio::join!(self.world.drain(), fund);
+        drained.unwrap();
+    }
+
     /// A world of the profiles and prices of [`super::bench`].
     pub async fn new() -> Self {
         Self::with(WorldConfig { providers: PROVIDERS.to_owned(), prices: prices(), ..WorldConfig::default() }).await

@@ -1,12 +1,13 @@
 //! Every published row through the program `verify`, as one would pipe it.
-#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-const FILE: &str = include_str!("../../../tests/fixtures/signatures.json");
+use crate::harness::PROGRAM;
+
+const FILE: &str = include_str!("../../../../tests/fixtures/signatures.json");
 
 #[test]
 fn every_row_is_judged_as_published() {
@@ -14,7 +15,7 @@ fn every_row_is_judged_as_published() {
     let rows = file["vectors"].as_array().unwrap();
     assert_eq!(rows.len(), 67);
     for row in rows {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_hookledger"));
+        let mut program = Command::new(PROGRAM);
         let mut child = program.arg("verify").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(row.to_string().as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();

@@ -1,46 +1,18 @@
 //! `hookledger audit` as an accountant runs it: exit code 0 over sound books, and 1 once somebody has
 //! changed an entry behind the program's back.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use local::{EmbeddedAws, SystemClock, dynamo_api};
 use serde_json::{Value, json};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_hookledger");
+use crate::harness::Dev;
 
-/// A running `hookledger dev`; killed when it is dropped.
-struct Dev {
-    child: Child,
-    url: String,
-}
-
-impl Dev {
-    fn start(data: &Path) -> Self {
-        let mut command = Command::new(PROGRAM);
-        command.args(["dev", "--port", "0", "--data", data.to_str().unwrap()]).env("HOOKLEDGER_LOG", "error");
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("ready ").expect("the first line says ready").to_owned();
-        Self { child, url }
-    }
-
-    /// The exit code and what was printed.
-    fn run(&self, line: &str) -> (Option<i32>, String) {
-        let output = Command::new(PROGRAM).args(line.split(' ')).env("HOOKLEDGER_URL", &self.url).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
-    }
-}
-
-impl Drop for Dev {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The exit code and what was printed.
+fn run(dev: &Dev, line: &str) -> (Option<i32>, String) {
+    let output = dev.run(&line.split(' ').collect::<Vec<_>>());
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
 }
 
 /// Rewrites the amount of a stored funding, with nothing of the program running.
@@ -61,28 +33,28 @@ fn tamper(data: &Path, reference: &str) {
 #[test]
 fn audit_exits_0_over_sound_books_and_1_over_a_tampered_entry_which_it_names() {
     let data = tempfile::tempdir().unwrap();
-    let dev = Dev::start(data.path());
+    let dev = Dev::start(data.path(), &[]);
     for wallet in ["w1", "w2"] {
-        assert_eq!(dev.run(&format!("wallet create t1 {wallet} --currency USD")).0, Some(0));
+        assert_eq!(run(&dev, &format!("wallet create t1 {wallet} --currency USD")).0, Some(0));
         for (amount, reference) in [("1.00", "inv-1"), ("2.00", "inv-2"), ("3.00", "inv-3")] {
-            assert_eq!(dev.run(&format!("wallet fund t1 {wallet} {amount} --reference {reference}")).0, Some(0));
+            assert_eq!(run(&dev, &format!("wallet fund t1 {wallet} {amount} --reference {reference}")).0, Some(0));
         }
     }
-    let (code, said) = dev.run("audit t1 w1 w2");
+    let (code, said) = run(&dev, "audit t1 w1 w2");
     assert_eq!((code, said.matches("clean ").count()), (Some(0), 2), "{said}");
     drop(dev);
     tamper(data.path(), "inv-2");
-    let dev = Dev::start(data.path());
-    let (code, said) = dev.run("audit t1 w1 w2");
+    let dev = Dev::start(data.path(), &[]);
+    let (code, said) = run(&dev, "audit t1 w1 w2");
     let broken = "BROKEN  wallet w1 of tenant t1, entry 2: its content does not give its hash: it was changed after it was written\nclean   wallet w2 ";
     assert!(code == Some(1) && said.starts_with(broken), "{said}");
-    assert_eq!(dev.run("audit t1 w2").0, Some(0));
+    assert_eq!(run(&dev, "audit t1 w2").0, Some(0));
 }
 
 #[test]
 fn an_import_can_be_repeated_and_its_balances_are_in_the_books() {
     let data = tempfile::tempdir().unwrap();
-    let dev = Dev::start(data.path());
+    let dev = Dev::start(data.path(), &[]);
     let file = data.path().join("wallets.jsonl");
     let line = |wallet: &str, currency: &str| {
         let line = json!({"tenant": "t1", "wallet": wallet, "currency": currency, "opening_balance": "25.00", "reference": "o-1"});
@@ -91,16 +63,16 @@ fn an_import_can_be_repeated_and_its_balances_are_in_the_books() {
     std::fs::write(&file, line("w1", "USD") + &line("w2", "JPY")).unwrap();
     let import = format!("import {}", file.display());
     let first = "line 1: t1/w1 opened\nline 2: t1/w2 opened\n2 opened, 0 unchanged, 0 refused\n";
-    assert_eq!(dev.run(&import), (Some(0), first.to_owned()));
+    assert_eq!(run(&dev, &import), (Some(0), first.to_owned()));
     let again = "line 1: t1/w1 unchanged\nline 2: t1/w2 unchanged\n0 opened, 2 unchanged, 0 refused\n";
-    assert_eq!(dev.run(&import), (Some(0), again.to_owned()));
+    assert_eq!(run(&dev, &import), (Some(0), again.to_owned()));
     std::fs::write(&file, line("w1", "EUR") + &line("w3", "USD")).unwrap();
-    let (code, said) = dev.run(&import);
+    let (code, said) = run(&dev, &import);
     assert!(
         code == Some(1) && said.contains("line 1: t1/w1 REFUSED") && said.contains("line 2: t1/w3 opened"),
         "{said}"
     );
-    let (_, statement) = dev.run("wallet statement t1 w1 --csv");
+    let (_, statement) = run(&dev, "wallet statement t1 w1 --csv");
     assert!(statement.contains(",opening-balance,,o-1,25.000000,25.000000,USD,"), "{statement}");
-    assert_eq!(dev.run("audit t1 w1 w2 w3").0, Some(0));
+    assert_eq!(run(&dev, "audit t1 w1 w2 w3").0, Some(0));
 }

@@ -1,71 +1,20 @@
-//! The program itself, as a user runs it. Here and not in the integration test crate, because only a
-//! package's own tests are given its binary.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
+//! `dev` with the verbs against it: kills, published rows, the provider simulator, the operator's day.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_hookledger");
+use crate::harness::Dev;
 
-/// A running `hookledger dev`; killed, not asked to stop, when it is dropped.
-struct Dev {
-    child: Child,
-    url: String,
-}
-
-impl Dev {
-    fn start(data: &Path, more: &[&str]) -> Self {
-        let mut child = Command::new(PROGRAM)
-            .args(["dev", "--port", "0", "--data", data.to_str().unwrap()])
-            .args(more)
-            .env("HOOKLEDGER_LOG", "error")
-            .env_remove("ACME_WEBHOOK_SECRET")
-            .env("GITHUB_WEBHOOK_SECRET", "It's a Secret to Everybody")
-            .env("STRIPE_WEBHOOK_SECRET", "webhook_secret")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("ready ").expect("the first line says ready").to_owned();
-        Self { child, url }
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        Command::new(PROGRAM)
-            .args(args)
-            .env("HOOKLEDGER_URL", &self.url)
-            .env_remove("ACME_WEBHOOK_SECRET")
-            .output()
-            .unwrap()
-    }
-
-    /// Runs a verb with `--json`; its exit code and answer.
-    fn json(&self, args: &[&str]) -> (Option<i32>, Value) {
-        let output = self.run(&[args, &["--json"]].concat());
-        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap_or(Value::Null))
-    }
-
-    /// Looks until the job is settled, at most a few hundred times.
-    fn settled(&self, job: &str) -> Value {
-        for _ in 0..300 {
-            let (_, shown) = self.json(&["job", "show", "t1", job]);
-            if shown["status"] == "billing-settled" {
-                return shown;
-            }
+/// Looks until the job is settled, at most a few hundred times.
+fn settled(dev: &Dev, job: &str) -> Value {
+    for _ in 0..300 {
+        let (_, shown) = dev.json(&["job", "show", "t1", job]);
+        if shown["status"] == "billing-settled" {
+            return shown;
         }
-        panic!("job {job} is not settled");
     }
-}
-
-impl Drop for Dev {
-    fn drop(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
+    panic!("job {job} is not settled");
 }
 
 fn sample(dir: &Path, job: &str) -> String {
@@ -107,7 +56,7 @@ fn what_was_acknowledged_survives_kill_9_and_is_done_once() {
     }
     let dev = Dev::start(&data, &[]);
     for job in jobs {
-        let shown = dev.settled(job);
+        let shown = settled(&dev, job);
         assert_eq!(shown["transitions"].as_array().unwrap().len(), 1, "{shown}");
         assert_eq!(shown["settlements"].as_array().unwrap().len(), 1, "{shown}");
     }
@@ -120,7 +69,7 @@ fn what_was_acknowledged_survives_kill_9_and_is_done_once() {
 #[test]
 fn published_deliveries_are_taken_and_broken_ones_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let rows: Value = serde_json::from_str(include_str!("../../../tests/fixtures/signatures.json")).unwrap();
+    let rows: Value = serde_json::from_str(include_str!("../../../../tests/fixtures/signatures.json")).unwrap();
     let rows: Vec<&Value> = rows["vectors"].as_array().unwrap().iter().collect();
     for (provider, secret) in [("stripe", "webhook_secret"), ("github", "It's a Secret to Everybody")] {
         let of = |r: &&&Value| r["scheme"] == provider && r["secret"] == secret && r["kind"] == "request";
@@ -171,11 +120,11 @@ fn the_provider_simulator_delivers_and_replays_under_the_same_id() {
     };
     assert_eq!(ask("nobody/events", &body), 422);
     assert_eq!(ask("acme/events?id=evt_1", &body), 202);
-    assert_eq!(dev.settled("j1")["settlements"][0]["captured"], "0.008700");
+    assert_eq!(settled(&dev, "j1")["settlements"][0]["captured"], "0.008700");
     assert_eq!(ask("replay", r#"{"ids":["evt_1"]}"#), 202);
     let twice = (0..300).any(|_| dev.json(&["explain", "acme/evt_1"]).1["deliveries"] == 2);
     assert!(twice, "the event came again under its id");
-    assert_eq!(dev.settled("j1")["settlements"].as_array().unwrap().len(), 1);
+    assert_eq!(settled(&dev, "j1")["settlements"].as_array().unwrap().len(), 1);
 }
 
 /// A charge above the hold: a person is told, tries dry, decides; the rest tells what became of it.
@@ -206,7 +155,7 @@ fn a_person_is_told_decides_and_asks_again() {
         let (code, answer) = dev.json(&decided);
         assert_eq!((code, &answer["again"]), (Some(0), &again.into()), "{answer}");
     }
-    assert_eq!(dev.settled("j1")["settlements"][0]["captured"], "5.000000");
+    assert_eq!(settled(&dev, "j1")["settlements"][0]["captured"], "5.000000");
 
     let replay = ["replay", "acme/msg_1", "--reason", "x", "--reference", "r-1"];
     assert_eq!(dev.json(&replay).1["counts"], serde_json::json!({"finished": 2}));
