@@ -37,13 +37,13 @@ class Steps:
             ("a poisoned message: passed, the one behind it is done", self.poison),
             ("billing is down: the job completes, the money follows", self.outage),
             ("a charge above the hold: review, then approved", self.overage),
-            ("reconciler: a run by request, and its two schedules", self.reconciler),
+            ("reconciler: a run by request, and what its two schedules send", self.reconciler),
             ("relay by its schedule: the early event is settled", self.early_settled),
             ("relay by its schedule: the lost messages are found", self.lost_found),
             ("nothing waits, no review is open", self.at_rest),
             ("audit clean; 99.9391 available, nothing held", self.books),
             ("the control policies: reader, submitter, operator, finance", self.callers),
-            ("every function's own binary answered, none was denied a call", self.logs),
+            ("each function that was called answered with its own binary, none was denied a call", self.logs),
         ]
 
     def settle(self, job, event, answers, *options, body=None):

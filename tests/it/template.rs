@@ -19,6 +19,7 @@ mod alarms;
 mod callers;
 mod deployment;
 mod document;
+mod interface;
 mod privileges;
 mod queue_cases;
 mod queues;

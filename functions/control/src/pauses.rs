@@ -39,7 +39,9 @@ pub(crate) async fn switch(app: &App, event: &GatewayEvent, name: &str) -> Resul
     for _ in 0..DECIDE_AGAIN_LIMIT {
         let stands = app.store.get_switches().await.map_err(unavailable)?;
         if !known && !stands.paused.contains_key(name) {
-            let detail = "there is a switch for each consumer (job, billing) and each configured provider";
+            let consumers: Vec<&str> = Consumer::ALL.iter().map(|consumer| consumer.as_str()).collect();
+            let consumers = consumers.join(", ");
+            let detail = format!("there is a switch for each consumer ({consumers}) and each configured provider");
             return Err(Problem::not_found(detail));
         }
         let Some(next) = stands.after(&change) else {

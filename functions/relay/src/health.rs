@@ -13,7 +13,7 @@ const REVIEWS_PER_SHARD: usize = 1_000;
 pub(crate) struct Health {
     /// From the first receipts that are not examined to now; two to three minutes when all is well.
     pub lag_s: Option<i64>,
-    /// The age of the oldest operation that was sent again.
+    /// How long the oldest operation that this run sent has waited; nothing where none was sent.
     pub oldest_waiting_s: Option<i64>,
     /// Open reviews; at most 1,000 of each shard are counted.
     pub reviews_open: usize,

@@ -81,7 +81,7 @@ pub enum Verb {
     /// Finished events report their recorded result and are not sent. Events that were ignored or quarantined are planned
     /// anew by today's profile. Exit codes: 0 every event was replayed, 1 one was not received or cannot be planned, 2 misuse.
     Replay(ReplayArgs),
-    /// Stop the effects of a consumer (job, billing) or a provider while receipts go on
+    /// Stop the effects of a consumer (job, billing, outbound) or a provider while receipts go on
     Pause(PauseArgs),
     /// Go on after a pause, in order of arrival
     Resume(PauseArgs),

@@ -17,6 +17,7 @@ use crate::output::{print, progress, table};
 /// Runs the scenarios and shows them.
 pub fn run(args: &BenchArgs) -> Result<ExitCode, CliError> {
     let mut batches = args.batch.clone();
+    batches.sort_unstable();
     batches.dedup();
     let mut all = Vec::new();
     for batch in batches {

@@ -66,6 +66,19 @@ fn check_alarms(template: &Value) -> Vec<Finding> {
     findings
 }
 
+/// An operation that waits is seen when it is sent, at most one longest wait apart: one sight must be enough, and the
+/// alarm must remember it until the next.
+#[test]
+fn the_alarm_of_the_oldest_waiting_operation_remembers_it_between_two_tries() {
+    let template = template();
+    let alarms = of_kind(&template, "AWS::CloudWatch::Alarm");
+    let alarm = alarms.iter().find(|alarm| alarm.id == "OldestWaitingAlarm").unwrap();
+    let number = |name: &str| alarm.property(name).as_i64().unwrap();
+    let longest_wait_s = domain::limits::RetryPolicy::default().cap_ms / 1_000;
+    assert_eq!(number("DatapointsToAlarm"), 1);
+    assert!(number("Period") * number("EvaluationPeriods") > i64::try_from(longest_wait_s).unwrap() + 60);
+}
+
 /// The runbook's text under `## name`, up to the next section.
 fn section<'a>(runbook: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = runbook.split_once(&format!("\n## {name}\n"))?;

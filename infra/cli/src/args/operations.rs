@@ -139,7 +139,7 @@ pub struct ReplayArgs {
 /// `pause` and `resume`.
 #[derive(Debug, Args)]
 pub struct PauseArgs {
-    /// `job`, `billing`, or a provider
+    /// `job`, `billing`, `outbound`, or a provider
     #[arg(value_name = "CONSUMER|PROVIDER")]
     pub name: String,
     /// Why; it is recorded with your identity
