@@ -76,7 +76,7 @@ fn the_alarm_of_the_oldest_waiting_operation_remembers_it_between_two_tries() {
     let number = |name: &str| alarm.property(name).as_i64().unwrap();
     let longest_wait_s = domain::limits::RetryPolicy::default().cap_ms / 1_000;
     assert_eq!(number("DatapointsToAlarm"), 1);
-    assert!(number("Period") * number("EvaluationPeriods") > i64::try_from(longest_wait_s).unwrap() + 60);
+    assert!(number("Period") * number("EvaluationPeriods") > longest_wait_s + 60);
 }
 
 /// The runbook's text under `## name`, up to the next section.
