@@ -8,7 +8,7 @@
 use domain::event::EventRef;
 use domain::ids::Reference;
 use domain::job::JobRef;
-use domain::limits::{REPLAY_EVENTS, REPLAY_SPACING_MS};
+use domain::limits::{REPLAY_EVENTS, REPLAY_OPERATIONS, REPLAY_SPACING_MS};
 use domain::operation::{OperationKey, OperationRecord, hex_sha256};
 use domain::replay::{Replayed, ReplayedOperation, Spacing, plan_anew, replay_operation};
 use domain::status::{EventStatus, Stage, event_status};
@@ -27,6 +27,8 @@ use crate::{body, check_reason, id, unavailable};
 
 /// Events handled side by side.
 pub(crate) const SIDE_BY_SIDE: usize = 25;
+/// Of a reason why an event cannot be planned: it can name what the provider sent, and a part's answer is one item.
+const DETAIL_CHARS: usize = 200;
 /// Rounds for one event while other writers come between.
 const ROUNDS: u32 = 10;
 
@@ -123,7 +125,7 @@ pub(crate) async fn replay(app: &App, event: &GatewayEvent) -> Result<GatewayRes
         return Ok(GatewayResponse::json(200, &answer));
     }
     if let Some(stands) = app.store.get_replay_part(&request.reference, request.part).await.map_err(unavailable)? {
-        return recorded(&stands, &request);
+        return recorded(app, &stands, &request).await;
     }
     let begins_ms = begins_ms(app, &request, now_ms).await?;
     let (mut answer, end_ms) = carry_out(app, &request, begins_ms).await?;
@@ -137,11 +139,11 @@ pub(crate) async fn replay(app: &App, event: &GatewayEvent) -> Result<GatewayRes
         replay_hash: request.replay_hash(),
         part_hash: request.part_hash(),
         end_ms,
-        answer: answer.to_string(),
+        answer: recordable(&answer),
         created_ms: now_ms,
     };
     match app.store.put_replay_part(&part).await.map_err(unavailable)? {
-        Some(stands) => recorded(&stands, &request), // the same request at the same time
+        Some(stands) => recorded(app, &stands, &request).await, // the same request at the same time
         None => {
             answer["again"] = json!(false);
             Ok(GatewayResponse::json(200, &answer))
@@ -149,14 +151,50 @@ pub(crate) async fn replay(app: &App, event: &GatewayEvent) -> Result<GatewayRes
     }
 }
 
+/// The answer as it is recorded. What became of an event's operations stands in its own audit item: said here
+/// as well, it could outgrow an item.
+fn recordable(answer: &Value) -> String {
+    let mut short = answer.clone();
+    for event in short["events"].as_array_mut().into_iter().flatten() {
+        if event["result"] == "replayed" {
+            *event = json!({ "event": event["event"], "result": "replayed" });
+        }
+    }
+    short.to_string()
+}
+
+/// Says again what a recorded answer leaves to the events' audit items.
+async fn complete(app: &App, answer: &mut Value, reference: &Reference) -> Result<(), StoreError> {
+    let Some(events) = answer["events"].as_array_mut() else { return Ok(()) };
+    for chunk in events.chunks_mut(SIDE_BY_SIDE) {
+        let reads = chunk.iter().map(async |event| {
+            let name = event["event"].as_str().and_then(|name| name.parse::<EventRef>().ok());
+            let Some(name) = name.filter(|_| event["operations"].is_null()) else { return Ok(None) };
+            match app.store.get_replayed(&name, reference).await {
+                Ok(Some(replayed)) => Ok(Some(shown(&name, &replayed))),
+                Ok(None) | Err(StoreError::Corrupt { .. }) => Ok(Some(without(&name, "unreadable"))),
+                Err(error) => Err(error),
+            }
+        });
+        let reads = join_all(reads).await;
+        for (event, read) in chunk.iter_mut().zip(reads) {
+            if let Some(whole) = read? {
+                *event = whole;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The recorded answer of this part, if it was asked for the same.
-fn recorded(stands: &ReplayPart, request: &Request) -> Result<GatewayResponse, Problem> {
+async fn recorded(app: &App, stands: &ReplayPart, request: &Request) -> Result<GatewayResponse, Problem> {
     if (&stands.replay_hash, &stands.part_hash) != (&request.replay_hash(), &request.part_hash()) {
         let detail =
             format!("this reference replayed something else at {}: use another one", timestamp(stands.created_ms));
         return Err(Problem::conflict(detail));
     }
     let mut answer: Value = serde_json::from_str(&stands.answer).unwrap_or_default(); // we wrote it
+    complete(app, &mut answer, &request.reference).await.map_err(unavailable)?;
     answer["again"] = json!(true);
     Ok(GatewayResponse::json(200, &answer))
 }
@@ -177,17 +215,45 @@ enum Found {
     Missing(EventRef, &'static str),
 }
 
+impl Found {
+    fn operations(&self) -> usize {
+        match self {
+            Self::Event(_, records) => records.receipt.plan.len().max(1),
+            Self::Missing(..) => 1,
+        }
+    }
+}
+
+/// Reads the events in their order until they have [`REPLAY_OPERATIONS`], the first one in any case. What is
+/// not read is the next part's.
+async fn look_through(app: &App, names: &[(i64, EventRef)]) -> Result<Vec<Found>, StoreError> {
+    let (mut found, mut operations) = (Vec::new(), 0);
+    for chunk in names.chunks(SIDE_BY_SIDE) {
+        for one in join_all(chunk.iter().map(|(_, event)| look(app, event))).await {
+            let one = one?;
+            operations += one.operations();
+            if operations > REPLAY_OPERATIONS && !found.is_empty() {
+                return Ok(found);
+            }
+            found.push(one);
+        }
+    }
+    Ok(found)
+}
+
 /// Carries one part out; its answer, and when the next part's due times begin.
 async fn carry_out(app: &App, request: &Request, begins_ms: i64) -> Result<(Value, i64), Problem> {
-    let (names, next) = match &request.scope {
-        Scope::Events(events) => (events.clone(), None),
+    let (names, mut next) = match &request.scope {
+        Scope::Events(events) => (events.iter().map(|event| (0, event.clone())).collect(), None),
         Scope::Window(window) => window.events(app).await.map_err(unavailable)?,
     };
-    let mut found = Vec::new();
-    for chunk in names.chunks(SIDE_BY_SIDE) {
-        for one in join_all(chunk.iter().map(|event| look(app, event))).await {
-            found.push(one.map_err(unavailable)?);
-        }
+    let mut found = look_through(app, &names).await.map_err(unavailable)?;
+    let (taken, left) = names.split_at(found.len());
+    let (mut shown, mut missing, mut turns) = (Vec::new(), Vec::new(), Vec::new());
+    match (&request.scope, taken.last().filter(|_| !left.is_empty())) {
+        (Scope::Window(window), Some(last)) => next = Some(window.behind(last)),
+        (Scope::Events(_), _) => missing.extend(left.iter().map(|(_, event)| without(event, "next-part"))),
+        (Scope::Window(_), None) => {}
     }
     // Stable: events of one arrival, and those that are missing, keep the order in which they were named.
     found.sort_by_key(|found| match found {
@@ -195,19 +261,25 @@ async fn carry_out(app: &App, request: &Request, begins_ms: i64) -> Result<(Valu
         Found::Missing(..) => i64::MAX,
     });
     let mut spacing = Spacing::new(begins_ms);
-    let (mut shown, mut missing, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     for found in found {
         match found {
             Found::Missing(event, result) => {
                 if matches!(request.scope, Scope::Events(_)) {
-                    missing.push(json!({ "event": event, "result": result, "operations": [] }));
+                    missing.push(without(&event, result));
                 }
             }
             Found::Event(event, records) => {
-                if let Scope::Window(window) = &request.scope
-                    && !window.takes(&records.receipt, status(app, &records).await.map_err(unavailable)?)
-                {
-                    continue;
+                if let Scope::Window(window) = &request.scope {
+                    match status(app, &records).await {
+                        Ok(status) if window.takes(&records.receipt, status) => {}
+                        // Its state is not known, so no filter by state passes it over.
+                        Err(StoreError::Corrupt { .. }) if window.spans(&records.receipt) => {
+                            missing.push(without(&event, "unreadable"));
+                            continue;
+                        }
+                        Ok(_) | Err(StoreError::Corrupt { .. }) => continue,
+                        Err(error) => return Err(unavailable(error)),
+                    }
                 }
                 let due_ms = spacing.next(records.receipt.envelope.tenant.as_ref().map(domain::ids::TenantId::as_str));
                 turns.push((event, due_ms));
@@ -215,8 +287,13 @@ async fn carry_out(app: &App, request: &Request, begins_ms: i64) -> Result<(Valu
         }
     }
     for chunk in turns.chunks(SIDE_BY_SIDE) {
-        for one in join_all(chunk.iter().map(|(event, due_ms)| one(app, request, event, *due_ms))).await {
-            shown.push(one.map_err(unavailable)?);
+        let ones = join_all(chunk.iter().map(|(event, due_ms)| one(app, request, event, *due_ms))).await;
+        for ((event, _), one) in chunk.iter().zip(ones) {
+            shown.push(match one {
+                // One damaged record must not keep the others of its part.
+                Err(StoreError::Corrupt { .. }) => without(event, "unreadable"),
+                one => one.map_err(unavailable)?,
+            });
         }
     }
     shown.extend(missing);
@@ -254,7 +331,7 @@ async fn one(app: &App, request: &Request, event: &EventRef, due_ms: i64) -> Res
     let mut again = Again::new(app);
     for _ in 0..ROUNDS {
         let Some(records) = app.store.load_event(event).await? else {
-            return Ok(json!({ "event": event, "result": "not-received", "operations": [] }));
+            return Ok(without(event, "not-received"));
         };
         let before = records.replays.iter().find(|r| r.reference == request.reference.as_str());
         if let Some(before) = before.filter(|_| !request.dry) {
@@ -262,7 +339,10 @@ async fn one(app: &App, request: &Request, event: &EventRef, due_ms: i64) -> Res
         }
         let (replayed, writes) = match prepare(app, request, event, &records, due_ms).await? {
             Ok(prepared) => prepared,
-            Err(why) => return Ok(json!({ "event": event, "result": "cannot-plan", "detail": why, "operations": [] })),
+            Err(why) => {
+                let why: String = why.chars().take(DETAIL_CHARS).collect();
+                return Ok(json!({ "event": event, "result": "cannot-plan", "detail": why, "operations": [] }));
+            }
         };
         if request.dry {
             return Ok(shown(event, &replayed));
@@ -319,6 +399,11 @@ async fn prepare(
     }
     let (reference, actor, reason) = (request.reference.to_string(), request.actor.clone(), request.reason.clone());
     Ok(Ok((Replayed { reference, actor, reason, created_ms: now_ms, operations, ..replayed }, writes)))
+}
+
+/// An event of which no operation was looked at, and why.
+fn without(event: &EventRef, result: &str) -> Value {
+    json!({ "event": event, "result": result, "operations": [] })
 }
 
 fn shown(event: &EventRef, replayed: &Replayed) -> Value {

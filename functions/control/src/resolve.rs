@@ -140,7 +140,11 @@ pub(crate) async fn decide(app: &App, review: &ReviewId, request: &Request, dry:
         };
         let plan = match plan {
             Ok(plan) => plan,
-            Err(Refusal::Over) => return last(&before, review, request),
+            Err(Refusal::Over) => {
+                // Whoever ended it may have decided after the first look.
+                let decisions = app.store.decisions(review).await.map_err(unavailable)?;
+                return last(&decisions, review, request);
+            }
             Err(Refusal::Problem(problem)) => return Err(problem),
             Err(Refusal::Store(error)) => {
                 again.after(error).await.map_err(unavailable)?;

@@ -1,8 +1,9 @@
 //! The list of reviews: what waits for a person, oldest first, with its evidence, its age, the money that
 //! hangs on it, and what may be done. No payload.
 //!
-//! The index gives keys only. Each row is read from the table: one that is no review any more is passed,
-//! one of a kind that this program does not know is shown.
+//! The index gives keys only. Each row is read from the table: one that is no review any more is passed, and
+//! so is an operation whose effect exists; one of a kind that this program does not know is shown, and so is
+//! one that cannot be read.
 
 use domain::event::EventRef;
 use domain::limits::{REVIEWS_EXAMINED, REVIEWS_PER_PAGE, SHARDS};
@@ -143,7 +144,8 @@ pub(crate) async fn page(app: &App, asked: &Asked, after: Option<&str>, limit: u
         full |= read.len() == REVIEWS_EXAMINED;
         rows.extend(read.into_iter().map(|row| (row, shard)));
     }
-    rows.sort();
+    // Stable: within a shard the rows stay in the order that its cursor goes by.
+    rows.sort_by_key(|(row, _)| row.since_ms);
     let more = full || rows.len() > REVIEWS_EXAMINED;
     rows.truncate(REVIEWS_EXAMINED);
     let mut reviews = Vec::new();
@@ -165,8 +167,20 @@ pub(crate) async fn page(app: &App, asked: &Asked, after: Option<&str>, limit: u
     Ok(Page { reviews, next: more.then(|| write_cursor(&behind)) })
 }
 
-/// Reads one row's review from the table; `None` when it is none any more.
+/// Reads one row's review from the table; `None` when it is none any more. One whose own record cannot be read
+/// is shown as that, so that it hides no other: nothing can be decided on it before it is repaired.
 pub(crate) async fn look(app: &App, row: &ReviewRow) -> Result<Option<Review>, StoreError> {
+    match read(app, row).await {
+        Err(StoreError::Corrupt { what }) => {
+            let evidence = json!({ "note": format!("a stored {what} cannot be read"), "row": [row.pk, row.sk] });
+            let (id, reason, actions) = (row.id(), "unreadable".to_owned(), Vec::new());
+            Ok(Some(Review { id, row: row.clone(), reason, subject: Subject::default(), actions, evidence }))
+        }
+        other => other,
+    }
+}
+
+async fn read(app: &App, row: &ReviewRow) -> Result<Option<Review>, StoreError> {
     match row.id() {
         Some(ReviewId::Operation(key)) => operation(app, row, key).await,
         Some(ReviewId::Conflict(event, hash)) => conflict(app, row, event, hash).await,
@@ -188,11 +202,12 @@ async fn operation(app: &App, row: &ReviewRow, key: OperationKey) -> Result<Opti
     let (record, receipt) = match app.store.load_event(&key.event).await {
         Ok(Some(records)) => (records.operation(&key).cloned(), Some(records.receipt)),
         Ok(None) => (None, None),
-        Err(StoreError::Corrupt { .. }) => (app.store.get_operation(&key).await.ok().flatten(), None),
+        Err(StoreError::Corrupt { .. }) => (app.store.get_operation(&key).await?, None),
         Err(error) => return Err(error),
     };
     let Some(record) = record.filter(|record| record.state == OperationState::Review) else { return Ok(None) };
     let subject = match &receipt {
+        Some(receipt) if has_effect(app, &key, &record, receipt).await? => return Ok(None),
         Some(receipt) => subject(app, &key, receipt).await?,
         None => Subject::default(),
     };
@@ -200,6 +215,18 @@ async fn operation(app: &App, row: &ReviewRow, key: OperationKey) -> Result<Opti
     let evidence = operation_evidence(&key, &record, receipt.as_ref());
     let id = Some(ReviewId::Operation(key));
     Ok(Some(Review { id, row: row.clone(), reason, subject, actions, evidence }))
+}
+
+/// True when the operation's own effect exists, whatever its record says: another of the event's operations
+/// may have brought it about.
+async fn has_effect(
+    app: &App, key: &OperationKey, record: &OperationRecord, receipt: &Receipt,
+) -> Result<bool, StoreError> {
+    match app.store.effects_of(&receipt.of_item(&key.item)).await {
+        Ok(effects) => Ok(effects.effect(key, Some(record)).is_some()),
+        Err(StoreError::Corrupt { .. }) => Ok(false), // a damaged job's review is shown
+        Err(error) => Err(error),
+    }
 }
 
 fn operation_evidence(key: &OperationKey, record: &OperationRecord, receipt: Option<&Receipt>) -> Value {

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::event::EventRef;
 use domain::ids::{JobId, TenantId};
 use domain::limits::{BUCKET_MS, EXPIRY_BUCKET_MS, OVERDUE_MS, SHARDS, STATUS_ROWS};
 use domain::money::{Currency, Micros};
@@ -236,49 +237,69 @@ async fn in_review(app: &App, board: &mut Board) -> Result<(), StoreError> {
 
 /// Receipts that the relay has not examined yet, and how far its cursors are behind.
 async fn receipts(app: &App, board: &mut Board, now_ms: i64) -> Result<Value, StoreError> {
-    let this = now_ms.div_euclid(BUCKET_MS);
     let mut oldest = None;
-    for shard in 0..SHARDS {
-        let Some(cursor) = app.store.cursor(Cursor::Receipts, shard).await? else { continue };
+    for shard in join_all((0..SHARDS).map(|shard| unexamined(app, shard, now_ms))).await {
+        let Some((cursor, events, whole)) = shard? else { continue };
         oldest = Some(oldest.map_or(cursor, |oldest: i64| oldest.min(cursor)));
-        let until = this.min(cursor + BUCKETS - 1);
-        if until < this {
+        if !whole {
             board.bounded.insert("received".to_owned());
         }
-        let buckets = join_all((cursor..=until).map(|minute| app.store.receipts_in(minute, shard))).await;
-        for (minute, events) in (cursor..).zip(buckets) {
-            for event in events? {
-                let since_ms = minute * BUCKET_MS;
-                board.state("received").add(since_ms, Some(event.provider.as_str()), &Subject::default());
-            }
+        for (minute, event) in events {
+            let provider = Some(event.provider.as_str());
+            board.state("received").add(minute * BUCKET_MS, provider, &Subject::default());
         }
     }
     let at = oldest.map(|minute| minute * BUCKET_MS);
     Ok(json!({ "examined_up_to": at.map(timestamp), "lag_s": at.map(|at| (now_ms - at).max(0) / 1_000) }))
 }
 
-/// Open holds past their expiry that the relay has not come to yet.
-async fn holds(app: &App, board: &mut Board, now_ms: i64) -> Result<(), StoreError> {
-    let this = now_ms.div_euclid(EXPIRY_BUCKET_MS);
-    let mut jobs: Vec<(TenantId, JobId)> = Vec::new();
-    for shard in 0..SHARDS {
-        let Some(cursor) = app.store.cursor(Cursor::Expiry, shard).await? else { continue };
-        let until = this.min(cursor + BUCKETS - 1);
-        if until < this {
-            board.bounded.insert("hold-expired".to_owned());
-        }
-        for bucket in join_all((cursor..=until).map(|bucket| app.store.jobs_expiring(bucket, shard))).await {
-            let mut bucket = bucket?;
-            if bucket.len() > STATUS_ROWS {
-                bucket.truncate(STATUS_ROWS);
-                board.bounded.insert("hold-expired".to_owned());
-            }
-            jobs.extend(bucket);
+/// A shard's cursor over receipts, the oldest [`STATUS_ROWS`] behind it with their minutes, and whether that is
+/// all.
+async fn unexamined(
+    app: &App, shard: u32, now_ms: i64,
+) -> Result<Option<(i64, Vec<(i64, EventRef)>, bool)>, StoreError> {
+    let this = now_ms.div_euclid(BUCKET_MS);
+    let Some(cursor) = app.store.cursor(Cursor::Receipts, shard).await? else { return Ok(None) };
+    let until = this.min(cursor + BUCKETS - 1);
+    let mut found = Vec::new();
+    for minute in cursor..=until {
+        let room = STATUS_ROWS - found.len();
+        let events = app.store.first_receipts_in(minute, shard, room).await?;
+        let full = events.len() == room;
+        found.extend(events.into_iter().map(|event| (minute, event)));
+        if full {
+            return Ok(Some((cursor, found, false)));
         }
     }
-    if jobs.len() > STATUS_ROWS * SHARDS as usize {
-        jobs.truncate(STATUS_ROWS * SHARDS as usize);
-        board.bounded.insert("hold-expired".to_owned());
+    Ok(Some((cursor, found, until == this)))
+}
+
+/// The jobs of a shard's oldest [`STATUS_ROWS`] expiries behind the cursor, and whether that is all.
+async fn expired(app: &App, shard: u32, now_ms: i64) -> Result<(Vec<(TenantId, JobId)>, bool), StoreError> {
+    let this = now_ms.div_euclid(EXPIRY_BUCKET_MS);
+    let Some(cursor) = app.store.cursor(Cursor::Expiry, shard).await? else { return Ok((Vec::new(), true)) };
+    let until = this.min(cursor + BUCKETS - 1);
+    let (mut found, mut room) = (Vec::new(), STATUS_ROWS);
+    for bucket in cursor..=until {
+        let (jobs, rows) = app.store.first_jobs_expiring(bucket, shard, room).await?;
+        found.extend(jobs);
+        if rows >= room {
+            return Ok((found, false));
+        }
+        room -= rows;
+    }
+    Ok((found, until == this))
+}
+
+/// Open holds past their expiry that the relay has not come to yet.
+async fn holds(app: &App, board: &mut Board, now_ms: i64) -> Result<(), StoreError> {
+    let mut jobs: Vec<(TenantId, JobId)> = Vec::new();
+    for shard in join_all((0..SHARDS).map(|shard| expired(app, shard, now_ms))).await {
+        let (found, whole) = shard?;
+        if !whole {
+            board.bounded.insert("hold-expired".to_owned());
+        }
+        jobs.extend(found);
     }
     for (tenant, job) in jobs {
         let Some(records) = readable(app.store.load_job(&tenant, &job).await)? else { continue };
@@ -286,7 +307,8 @@ async fn holds(app: &App, board: &mut Board, now_ms: i64) -> Result<(), StoreErr
         if now_ms <= expires_ms || !records.transitions.is_empty() {
             continue; // what ended is its settlement's
         }
-        if app.store.load_ledger(&tenant, &job).await?.close.is_some() {
+        let Some(ledger) = readable(app.store.load_ledger(&tenant, &job).await.map(Some))? else { continue };
+        if ledger.close.is_some() {
             continue;
         }
         let risk = records.hold().ok().map(|amount| Risk { amount, currency: records.job.currency(), of: "hold" });

@@ -90,11 +90,21 @@ impl Window {
             Some(states) => states.contains(&status),
             None => !matches!(status, EventStatus::Completed | EventStatus::Ignored),
         };
-        state && (self.from_ms..self.to_ms).contains(&receipt.arrival_ms)
+        state && self.spans(receipt)
     }
 
-    /// The events of this part in order of their minutes, and the place of the next part.
-    pub(crate) async fn events(&self, app: &App) -> Result<(Vec<EventRef>, Option<String>), StoreError> {
+    /// True when the event arrived within the window.
+    pub(crate) fn spans(&self, receipt: &Receipt) -> bool {
+        (self.from_ms..self.to_ms).contains(&receipt.arrival_ms)
+    }
+
+    /// The place of a next part that begins behind this event of this minute.
+    pub(crate) fn behind(&self, (minute, event): &(i64, EventRef)) -> String {
+        write_place(self.part + 1, *minute, &event_pk(event))
+    }
+
+    /// The events of this part, each with its minute, in order, and the place of the next part.
+    pub(crate) async fn events(&self, app: &App) -> Result<(Vec<(i64, EventRef)>, Option<String>), StoreError> {
         let end = (self.to_ms - 1).min(app.clock.now_ms()).div_euclid(BUCKET_MS) + 1;
         let stop = end.min(self.minute + REPLAY_MINUTES);
         let mut found = Vec::new();
@@ -105,12 +115,12 @@ impl Window {
             for (minute, events) in (minute..).zip(join_all(minutes).await) {
                 let room = REPLAY_EVENTS - found.len();
                 let events = events?;
-                if events.len() > room {
-                    found.extend(events.into_iter().take(room));
-                    let last = found.last().map(event_pk).unwrap_or_default();
-                    return Ok((found, Some(write_place(self.part + 1, minute, &last))));
+                let more = events.len() > room;
+                found.extend(events.into_iter().take(room).map(|event| (minute, event)));
+                if more {
+                    let last = found.last().filter(|(at, _)| *at == minute).map(|(_, event)| event_pk(event));
+                    return Ok((found, Some(write_place(self.part + 1, minute, &last.unwrap_or_default()))));
                 }
-                found.extend(events);
             }
             minute = until;
         }

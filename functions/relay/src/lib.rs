@@ -34,6 +34,9 @@ const DUE_PER_SHARD: usize = 500;
 const SIDE_BY_SIDE: usize = 25;
 /// After this the sweeps of a run begin no further bucket: the function's timeout is 50 s.
 const TIME_BUDGET_MS: i64 = 35_000;
+/// After this a run resumes nothing more. Later than the sweeps' end, so that a backlog of theirs leaves it some
+/// seconds.
+const RESUME_BUDGET_MS: i64 = 40_000;
 /// Empty buckets after which the cursor is saved all the same.
 const SAVE_EVERY: i64 = 60;
 
@@ -73,10 +76,7 @@ pub async fn run(app: &App) -> Result<Report, StoreError> {
     let mut report = Report::default();
     let mut health = Health::default();
     let mut failed = None;
-    if let Err(error) = resume::resume(app, &mut report).await {
-        tracing::error!(%error, "relay: resuming failed");
-        failed.get_or_insert(error);
-    }
+    let resume_until_ms = app.clock.now_ms() + RESUME_BUDGET_MS;
     for (shard, part, seen, errors) in join_all((0..SHARDS).map(|shard| run_shard(app, shard))).await {
         report.add(part);
         health.add(seen);
@@ -84,6 +84,11 @@ pub async fn run(app: &App) -> Result<Report, StoreError> {
             tracing::error!(shard, %error, "relay shard failed");
             failed.get_or_insert(error);
         }
+    }
+    // Last: a long pause, or a queue that is down, must not keep what is due and the sweeps from their turn.
+    if let Err(error) = resume::resume(app, resume_until_ms, &mut report).await {
+        tracing::error!(%error, "relay: resuming failed");
+        failed.get_or_insert(error);
     }
     tracing::info!(
         examined = report.examined,

@@ -1,6 +1,7 @@
 //! Resuming: what a pause switch held back is sent in order of arrival, once the switch is off.
 //!
-//! A run sends a bounded number of each switch's operations, so a long pause drains at a steady pace.
+//! A run sends a bounded number of each switch's operations, so a long pause drains at a steady pace. It does so
+//! last and within the run's time, and it stops when nothing can be sent.
 //! Within a group it sends one after the other, groups side by side. A send that fails leaves its
 //! operation and the rest of its group parked for the next run, so the order stands.
 
@@ -10,23 +11,27 @@ use domain::message::Message;
 use domain::operation::{Change, Class, OperationKey, OperationRecord, OperationState};
 use futures_util::future::join_all;
 use runtime::App;
+use runtime::consumer::review_unreadable;
 use runtime::dispatch::message;
 use store::{Parked, StoreError};
 
 use crate::{Report, SIDE_BY_SIDE};
 
-/// Sends what the switches that are off held back.
-pub async fn resume(app: &App, report: &mut Report) -> Result<(), StoreError> {
+/// Sends what the switches that are off held back, until `stop_ms`.
+pub async fn resume(app: &App, stop_ms: i64, report: &mut Report) -> Result<(), StoreError> {
     let switches = app.store.get_switches().await?;
     let names: Vec<String> = switches.to_resume().map(str::to_owned).collect();
     let mut empty = Vec::new();
     for name in names {
+        if app.clock.now_ms() > stop_ms {
+            break; // the next run goes on
+        }
         let parked = next_in_order(app, &name).await?;
         if parked.is_empty() {
             empty.push(name);
             continue;
         }
-        report.resumed += send_in_order(app, &name, &parked).await?;
+        report.resumed += send_in_order(app, &name, &parked, stop_ms).await?;
     }
     if let Some(next) = switches.without(&empty, app.clock.now_ms()) {
         app.store.put_switches(&next, None).await?; // losing to another writer is fine: the next run sees
@@ -66,7 +71,13 @@ async fn load(app: &App, name: &str, key: &OperationKey) -> Result<Option<(Messa
 }
 
 async fn unreadable(app: &App, key: &OperationKey) -> Result<(), StoreError> {
-    let Ok(Some(record)) = app.store.get_operation(key).await else { return Ok(()) };
+    let record = match app.store.get_operation(key).await {
+        Ok(Some(record)) => record,
+        Ok(None) => return Ok(()),
+        // Nothing can be written over it. It stays parked, and is resumed once it is repaired.
+        Err(StoreError::Corrupt { .. }) => return review_unreadable(app, &key.event).await,
+        Err(error) => return Err(error),
+    };
     let now_ms = app.clock.now_ms();
     let due = Change { due_ms: Some(now_ms), ..change(&record, record.generation, now_ms) };
     let next = OperationRecord::next(key.clone(), Some(&record), due, now_ms, app.random.token());
@@ -85,10 +96,13 @@ fn change(record: &OperationRecord, generation: u32, due_ms: i64) -> Change {
     }
 }
 
-/// Sends them: groups side by side, each group in order. Returns how many were sent.
-async fn send_in_order(app: &App, name: &str, parked: &[Parked]) -> Result<usize, StoreError> {
+/// Sends them: groups side by side, each group in order, until `stop_ms`. Returns how many were sent.
+async fn send_in_order(app: &App, name: &str, parked: &[Parked], stop_ms: i64) -> Result<usize, StoreError> {
     let mut groups: Vec<Vec<(Message, OperationRecord)>> = Vec::new();
     for chunk in parked.chunks(SIDE_BY_SIDE) {
+        if app.clock.now_ms() > stop_ms {
+            return Ok(0);
+        }
         for loaded in join_all(chunk.iter().map(|parked| load(app, name, &parked.key))).await {
             let Some(one) = loaded? else { continue };
             match groups.iter_mut().find(|group| group.first().is_some_and(|(m, _)| m.group == one.0.group)) {
@@ -99,17 +113,21 @@ async fn send_in_order(app: &App, name: &str, parked: &[Parked]) -> Result<usize
     }
     let mut sent = 0;
     for chunk in groups.chunks(SIDE_BY_SIDE) {
-        for group in join_all(chunk.iter().map(|group| send_group(app, group))).await {
+        let before = sent;
+        for group in join_all(chunk.iter().map(|group| send_group(app, group, stop_ms))).await {
             sent += group?;
+        }
+        if sent == before {
+            break; // the queue is down, or the time is over: the next run goes on
         }
     }
     Ok(sent)
 }
 
-async fn send_group(app: &App, group: &[(Message, OperationRecord)]) -> Result<usize, StoreError> {
+async fn send_group(app: &App, group: &[(Message, OperationRecord)], stop_ms: i64) -> Result<usize, StoreError> {
     let mut sent = 0;
     for (message, record) in group {
-        if app.dispatch(std::slice::from_ref(message)).await == 0 {
+        if app.clock.now_ms() > stop_ms || app.dispatch(std::slice::from_ref(message)).await == 0 {
             break;
         }
         let now_ms = app.clock.now_ms();

@@ -241,7 +241,7 @@ fn closing(body: &Value, operations: &[Value], conflicts: &[Value]) -> String {
         "needs-review" | "partially-failed" => {
             format!("A person decides on {}; a redelivery by the provider also tries it again.", open("needs-review"))
         }
-        "retrying" => format!("The system tries {} again by itself; nobody has to do anything.", open("retrying")),
+        "retrying" => retrying(operations),
         "billing-pending" => "The job is decided, and its money is on the way; nobody has to do anything.".to_owned(),
         "received" | "processing" => format!("{} is on its way; nobody has to do anything.", open("processing")),
         _ if waiting == 1 => {
@@ -252,6 +252,24 @@ fn closing(body: &Value, operations: &[Value], conflicts: &[Value]) -> String {
         }
         _ => "Nothing more happens: every operation is final.".to_owned(),
     }
+}
+
+/// Who lets the waiting operations go on: a person, where a pause holds them back, else the system itself.
+fn retrying(operations: &[Value]) -> String {
+    let waiting = || operations.iter().filter(|row| row["state"] == "retrying");
+    let named = |rows: Vec<&Value>| rows.iter().map(|row| cell(&row["operation"])).collect::<Vec<_>>().join(" and ");
+    let (held, free): (Vec<&Value>, Vec<&Value>) = waiting().partition(|row| row["paused_by"].is_string());
+    let mut switches: Vec<String> = held.iter().map(|row| cell(&row["paused_by"])).collect();
+    switches.sort();
+    switches.dedup();
+    let again = |rows: Vec<&Value>| format!("The system tries {} again by itself", named(rows));
+    if switches.is_empty() {
+        return format!("{}; nobody has to do anything.", again(free));
+    }
+    let resume: Vec<String> = switches.iter().map(|name| format!("`hookledger resume {name}`")).collect();
+    let (verb, resume) = (if held.len() == 1 { "is" } else { "are" }, resume.join(" and "));
+    let held = format!("{} {verb} held back by a pause until {resume}.", named(held));
+    if free.is_empty() { held } else { format!("{held} {}.", again(free)) }
 }
 
 #[cfg(test)]
@@ -303,6 +321,27 @@ Operations
 A person decides on settle-usage; a redelivery by the provider also tries it again.
 ";
         assert_eq!(page(&event("needs-review", operations, json!([]))), by_hand);
+    }
+
+    #[test]
+    fn what_a_pause_holds_back_waits_for_a_person_and_not_for_the_system() {
+        let row = |name: &str, switch: Value| json!({"operation": name, "state": "retrying", "paused_by": switch});
+        let last = |rows: Value| {
+            let shown = page(&event("retrying", rows, json!([])));
+            shown.trim_end().lines().last().unwrap_or_default().to_owned()
+        };
+        assert_eq!(
+            last(json!([row("settle-usage", json!("billing"))])),
+            "settle-usage is held back by a pause until `hookledger resume billing`."
+        );
+        assert_eq!(
+            last(json!([row("complete-job", json!(null)), row("settle-usage", json!("billing"))])),
+            "settle-usage is held back by a pause until `hookledger resume billing`. The system tries complete-job again by itself."
+        );
+        assert_eq!(
+            last(json!([row("settle-usage", json!(null))])),
+            "The system tries settle-usage again by itself; nobody has to do anything."
+        );
     }
 
     #[test]

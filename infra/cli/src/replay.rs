@@ -21,8 +21,16 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, CliError> {
     let api = Api::new(&args.common.server.url)?;
     let reference = args.reference.clone().unwrap_or_else(fresh);
     let mut events = Vec::new();
-    for body in lists(args, &reference) {
-        events.extend(part(&api, &body)?.0);
+    let (mut left, mut number) = (args.events.clone(), 0);
+    while !left.is_empty() {
+        let body = list(args, &reference, number, &mut left);
+        let (done, later) = later(part(&api, &body)?.0);
+        if done.is_empty() {
+            return Err(CliError::Failed("the server put every event of a part off to the next part".to_owned()));
+        }
+        events.extend(done);
+        left.splice(0..0, later);
+        number += 1;
     }
     if args.provider.is_some() {
         let mut after = None::<String>;
@@ -68,15 +76,20 @@ fn base(args: &ReplayArgs, reference: &str) -> Value {
     json!({ "reason": args.reason, "reference": reference, "dry_run": args.dry_run })
 }
 
-/// The bodies of a replay by names: as many parts as it needs.
-fn lists(args: &ReplayArgs, reference: &str) -> Vec<Value> {
-    let part = |(part, events): (usize, &[String])| {
-        let mut body = base(args, reference);
-        body["events"] = json!(events);
-        body["part"] = json!(part);
-        body
-    };
-    args.events.chunks(REPLAY_EVENTS).enumerate().map(part).collect()
+/// The body of the next part of a replay by names; takes its events off `left`.
+fn list(args: &ReplayArgs, reference: &str, number: u32, left: &mut Vec<String>) -> Value {
+    let events: Vec<String> = left.drain(..left.len().min(REPLAY_EVENTS)).collect();
+    let mut body = base(args, reference);
+    body["events"] = json!(events);
+    body["part"] = json!(number);
+    body
+}
+
+/// What a part did, and the names of those for which it had no room: the next part's.
+fn later(events: Vec<Value>) -> (Vec<Value>, Vec<String>) {
+    let (later, done): (Vec<Value>, Vec<Value>) = events.into_iter().partition(|e| e["result"] == "next-part");
+    let later = later.iter().filter_map(|event| event["event"].as_str()).map(str::to_owned).collect();
+    (done, later)
 }
 
 /// One part; its events, and where the next one begins.
@@ -137,6 +150,14 @@ fn page(events: &[Value], counts: &BTreeMap<String, u64>, reference: &str, dry: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_part_had_no_room_for_is_asked_for_again() {
+        let row = |event: &str, result: &str| json!({"event": event, "result": result, "operations": []});
+        let part = vec![row("acme/a", "replayed"), row("acme/c", "not-received"), row("acme/b", "next-part")];
+        let (done, names) = later(part);
+        assert_eq!((done.len(), names), (2, vec!["acme/b".to_owned()]));
+    }
 
     #[test]
     fn a_page_tells_what_became_of_each_operation() {

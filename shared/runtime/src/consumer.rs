@@ -259,6 +259,7 @@ async fn without_records(app: &App, message: &Message, error: StoreError) -> Fat
         StoreError::Corrupt { what } => {
             let (generation, attempts) = (message.generation, 0);
             let note = format!("a stored {what} cannot be read");
+            log_unread(message, "review", Class::Unreadable);
             let change = Change {
                 state: OperationState::Review,
                 class: Class::Unreadable,
@@ -274,8 +275,17 @@ async fn without_records(app: &App, message: &Message, error: StoreError) -> Fat
     }
 }
 
+/// The operation's line of the log where nothing was tried, or what was tried has no verdict.
+fn log_unread(message: &Message, outcome: &str, class: Class) {
+    tracing::info!(
+        event = %message.key.event, operation = %message.key.name, generation = message.generation, outcome,
+        class = class.name(), "operation"
+    );
+}
+
 /// Defers without having read the record: absent first, else behind what stands.
 async fn defer_unread(app: &App, message: &Message, class: Class, note: String, own_try: bool) -> Fate {
+    log_unread(message, "deferred", class);
     let tries = u32::from(own_try);
     let wait = |generation: u32, attempts: u32| {
         // What killed the process may be this message or one before it in its batch. Deferred together,

@@ -1,8 +1,10 @@
 //! Replays: the request's parts with their results, and the audit item beside each replayed receipt.
 
+use aws_sdk_dynamodb::types::TransactWriteItem;
 use domain::event::EventRef;
 use domain::ids::{Provider, Reference};
 use domain::keys;
+use domain::limits::TRANSACTION_ACTIONS;
 use domain::operation::OperationRecord;
 use domain::replay::Replayed;
 use serde::{Deserialize, Serialize};
@@ -41,7 +43,7 @@ pub struct ReplayPart {
     /// Where the next part's due times begin, Unix milliseconds.
     #[serde(rename = "en")]
     pub end_ms: i64,
-    /// The answer, as JSON.
+    /// The answer, as JSON, less what each event's own audit item says.
     #[serde(rename = "an")]
     pub answer: String,
     /// When, Unix milliseconds.
@@ -70,7 +72,18 @@ impl Store {
         stands.map(|item| decode("replay", item)).transpose()
     }
 
-    /// Commits the replay of one event: its audit item, once per reference, and the operations' records.
+    /// What a replay did with one event, if it did anything yet, strongly consistent.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when it cannot be read.
+    pub async fn get_replayed(&self, event: &EventRef, reference: &Reference) -> Result<Option<Replayed>, StoreError> {
+        let item = self.get(&self.names.events, &keys::event_pk(event), &keys::replayed_sk(reference)).await?;
+        item.map(|item| decode("replay of an event", item)).transpose()
+    }
+
+    /// Commits the replay of one event: its audit item, once per reference, and the operations' records. What
+    /// one transaction has no room for goes before, in transactions of its own, and the audit item comes with
+    /// the last ones: until it stands, the event is decided on again, and what is written is due already.
     ///
     /// # Errors
     /// [`StoreError`]; after [`StoreError::Unknown`] read the event to find out.
@@ -78,6 +91,16 @@ impl Store {
         &self, event: &EventRef, reference: &Reference, replayed: &Replayed, records: &[OperationRecord],
     ) -> Result<Commit, StoreError> {
         let item = encode("replay of an event", replayed, &keys::event_pk(event), &keys::replayed_sk(reference))?;
+        let mut records = records;
+        while let Some((slice, rest)) =
+            records.split_at_checked(TRANSACTION_ACTIONS - 1).filter(|(_, rest)| !rest.is_empty())
+        {
+            let actions: Vec<_> = slice.iter().map(|record| self.operation_action(record)).collect::<Result<_, _>>()?;
+            match self.commit_slice(actions).await? {
+                Commit::Committed => records = rest,
+                lost => return Ok(lost),
+            }
+        }
         let mut actions = vec![self.put_action(&self.names.events, item)?];
         for record in records {
             actions.push(self.operation_action(record)?);
@@ -85,6 +108,10 @@ impl Store {
         if domain::planted::on("replay-not-recorded") && actions.len() > 1 {
             actions.remove(0); // PLANTED
         }
+        self.commit_slice(actions).await
+    }
+
+    async fn commit_slice(&self, actions: Vec<TransactWriteItem>) -> Result<Commit, StoreError> {
         let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
         result.map_or_else(|error| judge("replay", &error), |_| Ok(Commit::Committed))
     }

@@ -55,9 +55,20 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn receipts_in(&self, minute: i64, shard: u32) -> Result<Vec<EventRef>, StoreError> {
-        let items = self
-            .query_index(&self.names.events, tables::BY_BUCKET, ("rb", keys::bucket(minute, shard)), None, None)
-            .await?;
+        self.receipts(minute, shard, None).await
+    }
+
+    /// The first of these events, at most `limit`: for a look that must stay bounded.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn first_receipts_in(&self, minute: i64, shard: u32, limit: usize) -> Result<Vec<EventRef>, StoreError> {
+        self.receipts(minute, shard, Some(limit)).await
+    }
+
+    async fn receipts(&self, minute: i64, shard: u32, limit: Option<usize>) -> Result<Vec<EventRef>, StoreError> {
+        let hash = ("rb", keys::bucket(minute, shard));
+        let items = self.query_index(&self.names.events, tables::BY_BUCKET, hash, None, limit).await?;
         Ok(items.iter().filter_map(|item| keys::event_of_pk(text(item, "pk")?)).collect())
     }
 
@@ -92,11 +103,27 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn jobs_expiring(&self, bucket: i64, shard: u32) -> Result<Vec<(TenantId, JobId)>, StoreError> {
+        Ok(self.expiring(bucket, shard, None).await?.0)
+    }
+
+    /// The first of these jobs, of at most `limit` rows, and how many rows were read: an extended job has several.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn first_jobs_expiring(
+        &self, bucket: i64, shard: u32, limit: usize,
+    ) -> Result<(Vec<(TenantId, JobId)>, usize), StoreError> {
+        self.expiring(bucket, shard, Some(limit)).await
+    }
+
+    async fn expiring(
+        &self, bucket: i64, shard: u32, limit: Option<usize>,
+    ) -> Result<(Vec<(TenantId, JobId)>, usize), StoreError> {
         let hash = ("xb", keys::bucket(bucket, shard));
-        let items = self.query_index(&self.names.jobs, tables::BY_EXPIRY, hash, None, None).await?;
+        let items = self.query_index(&self.names.jobs, tables::BY_EXPIRY, hash, None, limit).await?;
         let mut jobs: Vec<_> = items.iter().filter_map(|item| keys::job_of_pk(text(item, "pk")?)).collect();
         jobs.dedup();
-        Ok(jobs)
+        Ok((jobs, items.len()))
     }
 
     /// The jobs of a wallet, a page at a time, in order of job; `after` is the last job of the page before.

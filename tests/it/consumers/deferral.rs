@@ -172,3 +172,39 @@ async fn progress_is_deferred_too_and_its_receipt_is_never_changed() {
     assert_eq!(state(&world, "p_1", RecordProgress).await.0, "done");
     assert_eq!(receipt(&world).unwrap(), before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_end_of_a_message_has_its_line_in_the_log() {
+    let world = submitted().await;
+    for id in ["busy", "damaged", "killer"] {
+        taken_in(&world, id, &completed("j1")).await;
+    }
+    let pk = "E|acme|damaged";
+    let mut receipt =
+        items(&world, "events").into_iter().find(|item| item["pk"]["S"] == pk && item["sk"]["S"] == "r").unwrap();
+    receipt["ar"] = json!({"BOOL": true});
+    overwrite(&world, "events", &receipt);
+    world.aws.add_hook(Rule::always("Query", &["E|acme|busy"], throttled()));
+    let (lines, _guard) = crate::privacy::collect();
+    for (id, receives) in [("busy", 1), ("damaged", 1), ("killer", 4)] {
+        assert_eq!(consume(&world, vec![record_of("g", id, SettleUsage, 0, receives)]).await, [""; 0]);
+    }
+    let text = lines.text();
+    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let told: Vec<_> = lines
+        .filter(|line| line["message"] == "operation")
+        .map(|line| ["event", "operation", "outcome", "class"].map(|name| line[name].as_str().unwrap().to_owned()))
+        .collect();
+    let line = |event: &str, outcome: &str, class: &str| {
+        [event.to_owned(), "settle-usage".to_owned(), outcome.to_owned(), class.to_owned()]
+    };
+    assert_eq!(
+        told,
+        [
+            line("acme/busy", "deferred", "transient"),
+            line("acme/damaged", "review", "unreadable"),
+            line("acme/killer", "deferred", "crashed")
+        ],
+        "{text}"
+    );
+}

@@ -2,6 +2,7 @@
 
 mod limits;
 mod profiles;
+mod replay;
 
 use local::world::World;
 use serde_json::{Value, json};

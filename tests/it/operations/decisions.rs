@@ -65,6 +65,7 @@ async fn an_expired_event_acts_only_after_a_person_waived_the_expiry() {
     assert_settled(&world, "j1", "msg_1").await;
     // Waived was one operation, not the event.
     assert_eq!(state(&world, "msg_1", CompleteJob).await, ("done".to_owned(), "expired".to_owned()));
+    assert_eq!(ids(&world, "").await, [""; 0], "done by the other one: nothing is left to decide");
     let record = recorded(&world);
     assert_eq!(record.len(), 1);
     assert_eq!(record[0]["wv"], json!({"L": [{"S": "expired"}]}));
@@ -177,6 +178,49 @@ async fn of_two_operators_one_decides_and_the_other_is_told() {
     assert_eq!(recorded(&world).len(), 1);
     settle_down(&world).await;
     audit(&world);
+}
+
+/// What somebody else wrote between two reads of one request.
+#[derive(Debug)]
+struct Meanwhile {
+    world: std::sync::Weak<local::world::World>,
+    items: std::sync::Mutex<Vec<Value>>,
+}
+
+impl local::hook::CallHook for Meanwhile {
+    fn on_call(&self, call: &local::hook::Call) -> local::hook::HookDecision {
+        let reads = call.operation == "Query" && String::from_utf8_lossy(&call.body).contains("E|acme|msg_1");
+        if let Some(world) = self.world.upgrade().filter(|_| reads) {
+            for item in self.items.lock().unwrap().drain(..) {
+                overwrite(&world, "events", &item);
+            }
+        }
+        local::hook::HookDecision::Pass
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_between_the_two_reads_of_another_is_told() {
+    let world = exhausted().await;
+    let record = |world: &local::world::World| {
+        let all = items(world, "events");
+        all.into_iter().find(|item| item["sk"]["S"] == "o|-|billing|settle-usage").unwrap()
+    };
+    let before = record(&world);
+    assert_eq!(decide_as(&world, ANN, SETTLE, close()).await.0, 200);
+    let written = [record(&world), recorded(&world).remove(0)];
+    // Back to before Ann's decision, which then comes after Bob's look at the decisions.
+    overwrite(&world, "events", &before);
+    let gone = json!({"TableName": format!("{}-events", local::stack::PREFIX),
+        "Key": {"pk": written[1]["pk"], "sk": written[1]["sk"]}});
+    let answer = local::dynamo_api::call(world.aws.database(), "DeleteItem", gone.to_string().as_bytes());
+    assert_eq!(answer.status, 200);
+    assert_eq!(recorded(&world).len(), 0);
+    let meanwhile = Meanwhile { world: std::sync::Arc::downgrade(&world), items: written.to_vec().into() };
+    world.aws.add_hook(std::sync::Arc::new(meanwhile));
+    let (status, told) = decide_as(&world, BOB, SETTLE, retry()).await;
+    assert_eq!((status, &told["code"]), (409, &json!("conflict")), "{told}");
+    assert!(told["detail"].as_str().unwrap().contains(ANN), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -162,3 +162,78 @@ async fn a_batch_reads_the_switches_once_and_does_not_act_when_it_cannot() {
     settle_down(&world).await;
     assert_settled(&world, "j1", "msg_9").await;
 }
+
+/// Operations of `jobs` jobs, `each` of one job, are held back by `job`, which is then resumed.
+async fn held_and_let_go(jobs: usize, each: usize) -> std::sync::Arc<World> {
+    let world = funded().await;
+    switch(&world, "job", true).await;
+    for job in 0..jobs {
+        for n in 0..each {
+            let body = event_body("job.progress", &format!("j{job}"), json!({"sequence": n}));
+            accepted(&world, &format!("msg_{job}_{n}"), &body).await;
+        }
+    }
+    world.drain().await.unwrap();
+    switch(&world, "job", false).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_is_down_costs_a_run_one_round_of_sends() {
+    let world = held_and_let_go(100, 1).await;
+    let down = Rule::always("SendMessage", &[], unreachable());
+    world.aws.add_hook(down.clone());
+    assert_eq!(world.stack.relay().await.unwrap().resumed, 0);
+    // 25 groups side by side, each send tried three times by the SDK at most; the other 75 stay for the next run.
+    assert!((25..=75).contains(&down.hits()), "{}", down.hits());
+    down.stop();
+    assert_eq!(world.stack.relay().await.unwrap().resumed, 100);
+}
+
+/// Every send takes ten seconds.
+#[derive(Debug)]
+struct Slow(local::ManualClock);
+
+impl local::hook::CallHook for Slow {
+    fn on_call(&self, call: &local::hook::Call) -> local::hook::HookDecision {
+        if call.operation == "SendMessage" {
+            self.0.advance(10_000);
+        }
+        local::hook::HookDecision::Pass
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn resuming_keeps_to_the_runs_time_and_what_is_due_goes_first() {
+    let world = held_and_let_go(1, 12).await;
+    accepted(&world, "msg_due", &completed("j9")).await;
+    work(&world, "msg_due", SettleUsage).await; // waits for its job
+    purge(&world);
+    world.clock.advance(5_000); // its first wait is at most five seconds
+    relay_has_run(&world).await;
+    sweeps_have_run(&world).await;
+    world.aws.add_hook(std::sync::Arc::new(Slow(world.clock.clone())));
+    let report = world.stack.relay().await.unwrap();
+    // What is due is sent in the first ten seconds; then sends begin at 10, 20, 30 and 40 s.
+    assert_eq!((report.sent, report.resumed), (1, 4));
+    let rest = world.stack.relay().await.unwrap().resumed;
+    assert_eq!(rest, 5, "the next run goes on: 0, 10, 20, 30 and 40 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_record_that_is_damaged_is_a_review_and_keeps_no_other() {
+    let world = held_and_let_go(2, 1).await;
+    let all = items(&world, "events");
+    let mut damaged = all
+        .into_iter()
+        .find(|item| item["pk"]["S"] == "E|acme|msg_0_0" && item["sk"]["S"] == "o|-|job|record-progress")
+        .unwrap();
+    damaged["st"] = json!({"BOOL": true});
+    overwrite(&world, "events", &damaged);
+    assert_eq!(world.stack.relay().await.unwrap().resumed, 1);
+    assert_eq!(open_reviews(&world).await, ["acme/msg_0_0 conflict"]);
+    // A store that is busy is no damage, and is not taken for an end either.
+    let busy = Rule::always("GetItem", &["o|-|job|record-progress"], throttled());
+    world.aws.add_hook(busy.clone());
+    assert!(world.stack.relay().await.is_err());
+}

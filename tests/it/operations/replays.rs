@@ -341,3 +341,33 @@ async fn a_part_that_died_half_way_goes_on_where_it_stopped() {
     assert_eq!((status, became(&answer)), (200, vec!["from-review", "from-review"]));
     assert_eq!(operation(&world, "msg_1", SettleUsage).await.unwrap(), record, "it was not replayed twice");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_event_of_a_damaged_job_is_told_and_keeps_no_other_from_its_replay() {
+    let world = submitted().await;
+    world.submit("j2", "w1", "5.00").await;
+    taken_in(&world, "msg_1", &completed("j1")).await;
+    taken_in(&world, "msg_2", &completed("j2")).await;
+    let mut job = items(&world, "jobs").into_iter().find(|item| item["pk"]["S"] == "J|t1|j1").unwrap();
+    job["sv"] = json!({"N": "999"}); // of a later schema version
+    overwrite(&world, "jobs", &job);
+    let window = json!({
+        "provider": "acme", "from": "2026-11-29T11:00:00Z", "to": "2026-11-29T13:00:00Z", "reason": "x",
+        "reference": "r-1",
+    });
+    for body in [window, by_ids(&["acme/msg_1", "acme/msg_2"], "r-2")] {
+        let (status, answer) = replay(&world, body.clone()).await;
+        assert_eq!(status, 200, "{answer}");
+        let mut results: Vec<String> = answer["events"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|event| {
+                format!("{} {} {}", event["event"], event["result"], event["operations"].as_array().unwrap().len())
+            })
+            .collect();
+        results.sort();
+        assert_eq!(results, [r#""acme/msg_1" "unreadable" 0"#, r#""acme/msg_2" "replayed" 2"#]);
+        assert_eq!(replay(&world, body).await.1["events"], answer["events"], "said again");
+    }
+}

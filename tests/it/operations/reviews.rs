@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use domain::keys::review_shard;
-use local::world::{completed, event_body};
-use serde_json::json;
+use local::world::{World, completed, event_body};
+use serde_json::{Value, json};
 
 use super::scene::*;
 use crate::harness::*;
@@ -76,6 +76,20 @@ async fn filters_take_what_they_name() {
     }
 }
 
+/// Every review, a few at a time; how many pages it took.
+async fn by_pages(world: &World, limit: usize) -> (Vec<Value>, usize) {
+    let (mut seen, mut after, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let (status, body) = ask(world, "GET", &format!("/control/reviews?limit={limit}{after}"), None).await;
+        assert_eq!(status, 200, "{body}");
+        seen.extend(body["reviews"].as_array().unwrap().clone());
+        pages += 1;
+        let Some(next) = body["next"].as_str() else { return (seen, pages) };
+        let next = next.replace('%', "%25").replace('"', "%22").replace('|', "%7C").replace('+', "%2B");
+        after = format!("&after={next}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn pages_show_every_review_once_oldest_first() {
     let world = submitted().await;
@@ -84,22 +98,72 @@ async fn pages_show_every_review_once_oldest_first() {
         accepted(&world, &format!("msg_{n}"), &used("j1", 2_000_000 + n)).await;
         world.drain().await.unwrap();
     }
-    let (mut seen, mut since, mut after, mut pages) = (BTreeSet::new(), 0, String::new(), 0);
-    loop {
-        let (status, body) = ask(&world, "GET", &format!("/control/reviews?limit=5{after}"), None).await;
-        assert_eq!(status, 200, "{body}");
-        for review in body["reviews"].as_array().unwrap() {
-            let at = domain::time::parse_rfc3339(review["since"].as_str().unwrap()).unwrap();
-            assert!(at >= since, "{at} after {since}");
-            since = at;
-            assert!(seen.insert(review["id"].to_string()), "{review}");
-        }
-        pages += 1;
-        let Some(next) = body["next"].as_str() else { break };
-        let next = next.replace('%', "%25").replace('"', "%22").replace('|', "%7C").replace('+', "%2B");
-        after = format!("&after={next}");
+    let (seen, pages) = by_pages(&world, 5).await;
+    let mut since = 0;
+    for review in &seen {
+        let at = domain::time::parse_rfc3339(review["since"].as_str().unwrap()).unwrap();
+        assert!(at >= since, "{at} after {since}");
+        since = at;
     }
-    assert_eq!((seen.len(), pages), (23, 5));
+    let ids: BTreeSet<String> = seen.iter().map(|review| review["id"].to_string()).collect();
+    assert_eq!((ids.len(), seen.len(), pages), (23, 23, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_show_reviews_of_one_millisecond_once_too() {
+    let world = submitted().await;
+    for n in 0..40 {
+        accepted(&world, &format!("msg_{n}"), &used("j1", 2_000_000 + n)).await;
+    }
+    world.drain().await.unwrap();
+    let (seen, pages) = by_pages(&world, 3).await;
+    let ids: BTreeSet<String> = seen.iter().map(|review| review["id"].to_string()).collect();
+    assert_eq!((ids.len(), seen.len(), pages), (40, 40, 14));
+}
+
+/// Members of stored items lose their type, as no handler would ever write them.
+fn damage(world: &World, table: &str, pk: &str, sk: &str, member: &str) {
+    let all = items(world, table);
+    let mut item = all.into_iter().find(|item| item["pk"]["S"] == pk && item["sk"]["S"] == sk).unwrap();
+    assert!(!item[member].is_null(), "{item}");
+    item[member] = json!({"BOOL": true});
+    overwrite(world, table, &item);
+}
+
+/// Id, reason and actions of every review.
+async fn told(world: &World) -> Vec<Value> {
+    let all = reviews(world, "").await;
+    let mut told: Vec<Value> = all.iter().map(|r| json!([r["id"], r["reason"], r["actions"]])).collect();
+    told.sort_by_key(Value::to_string);
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_record_is_shown_as_that_and_hides_no_other() {
+    let world = above_the_hold().await;
+    accepted(&world, "msg_2", &used("j1", 2_000_001)).await;
+    world.drain().await.unwrap();
+    let other = event_body("job.completed", "j1", json!({"usage": {"input_tokens": 7}}));
+    assert_eq!(world.send("msg_1", &other).await.1, "quarantined");
+    let conflict = ids(&world, "reason=conflict").await.remove(0);
+    let hash = conflict.trim_start_matches("conflict:").trim_end_matches("@acme/msg_1");
+    damage(&world, "events", "E|acme|msg_1", &format!("x|{hash}"), "ar");
+    damage(&world, "events", "E|acme|msg_1", "o|-|billing|settle-usage", "st");
+    assert_eq!(
+        told(&world).await,
+        [
+            json!([conflict, "unreadable", []]),
+            json!(["settle-usage:acme/msg_1", "unreadable", []]),
+            json!(["settle-usage:acme/msg_2", "contested", ["retry", "close"]]),
+        ]
+    );
+    let (status, body) = ask(&world, "GET", "/control/status", None).await;
+    let counted = body["states"].as_array().unwrap().iter().find(|state| state["state"] == "review:unreadable");
+    assert_eq!((status, &counted.unwrap()["count"]), (200, &json!(2)), "{body}");
+    // A store that is busy is no damage: the page is not shown without the row.
+    let busy = Rule::always("GetItem", &["o|-|billing|settle-usage"], throttled());
+    world.aws.add_hook(busy.clone());
+    assert_eq!(ask(&world, "GET", "/control/reviews", None).await.0, 503);
 }
 
 #[tokio::test(start_paused = true)]

@@ -119,6 +119,42 @@ async fn a_bound_that_was_hit_is_said() {
     let shown: u64 = ["waiting", "due", "overdue"].iter().filter_map(|state| of(&body, state)["count"].as_u64()).sum();
     assert!((300..=400).contains(&shown), "{shown}: at most 100 of each of the four shards");
     assert_eq!(of(&body, "waiting")["lower_bound"], true);
+    // All receipts are of one minute.
+    let received = of(&body, "received");
+    let count = received["count"].as_u64().unwrap();
+    assert!((300..=400).contains(&count), "{count}: at most 100 of each of the four shards");
+    assert_eq!(received["lower_bound"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_at_expiring_holds_reads_no_more_than_it_shows() {
+    let world = funded().await;
+    for n in 0..450 {
+        world.submit(&format!("j{n}"), "w1", "0.10").await;
+    }
+    world.clock.advance(120 * HOUR_MS + MINUTE_MS);
+    sweeps_have_run(&world).await;
+    let (all, bounded) = (Rule::count("Query", &["by-expiry"]), Rule::count("Query", &["by-expiry", "\"Limit\""]));
+    world.aws.add_hook(all.clone());
+    world.aws.add_hook(bounded.clone());
+    let body = status(&world).await;
+    let expired = of(&body, "hold-expired");
+    let count = expired["count"].as_u64().unwrap();
+    assert!((300..=400).contains(&count), "{count}: at most 100 of each of the four shards");
+    assert_eq!(expired["lower_bound"], true);
+    assert!(all.hits() > 0 && all.hits() == bounded.hits(), "{} of {}", bounded.hits(), all.hits());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_whose_entries_cannot_be_read_takes_no_number_down() {
+    let world = submitted().await;
+    world.submit("j2", "w1", "2.00").await;
+    let damaged = json!({"pk": {"S": "J|t1|j1"}, "sk": {"S": "c"}, "am": {"BOOL": true}});
+    overwrite(&world, "ledger", &damaged);
+    world.clock.advance(120 * HOUR_MS + MINUTE_MS);
+    sweeps_have_run(&world).await;
+    let body = status(&world).await;
+    assert_eq!(of(&body, "hold-expired")["at_risk"], json!([{"currency": "USD", "amount": "2.000000"}]), "{body}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -118,8 +118,8 @@ pub struct ReplayArgs {
     /// End of the window, not included
     #[arg(long, value_name = "TIME", requires = "provider")]
     pub to: Option<String>,
-    /// Only events in this state, such as needs-review, quarantined or ignored; repeat for more. Without it, what is
-    /// neither completed nor ignored
+    /// Only events in this state, such as needs-review, partially-failed (a review, and another operation done),
+    /// quarantined or ignored; repeat for more. Without it, what is neither completed nor ignored
     #[arg(long = "state", value_name = "STATE", requires = "provider")]
     pub states: Vec<String>,
     /// Why; it is recorded with your identity
