@@ -74,7 +74,9 @@ pub(crate) async fn decide(app: &App, id: &str, request: &Request, dry: bool) ->
         return ours(&case, stands_of(&case, &before)?, request, resolution, true);
     }
     if case.action == Remedy::Person && resolution == Resolution::Applied {
-        return Err(not_possible("nothing can be carried out here: look at the evidence, put it right, and close the case"));
+        return Err(not_possible(
+            "nothing can be carried out here: look at the evidence, put it right, and close the case",
+        ));
     }
     if dry {
         return Ok(Decided { decision: decision(&case, request, app.clock.now_ms()), again: false });

@@ -4,8 +4,8 @@
 use domain::ids::{Provider, Reference, TenantId, WalletId};
 use domain::operation::hex_sha256;
 use domain::reconcile::{
-    Case, DEFAULT_RANGE_MS, Decision, GRACE_MS, Kind, MAX_RANGE_MS, Part, PartKey, PartResult, PartState,
-    Resolution, Run, Window,
+    Case, DEFAULT_RANGE_MS, Decision, GRACE_MS, Kind, MAX_RANGE_MS, Part, PartKey, PartResult, PartState, Resolution,
+    Run, Window,
 };
 use domain::time::{parse_rfc3339, rfc3339};
 use reconciler::{ResolveError, Started};
@@ -190,8 +190,8 @@ fn case_json(case: &Case) -> Value {
 
 fn decision_json(decision: &Decision) -> Value {
     json!({
-        "resolution": decision.resolution, "actor": decision.actor, "reason": decision.reason, "note": decision.note,
-        "at": rfc3339(decision.decided_ms),
+        "resolution": decision.resolution, "actor": decision.actor, "reason": decision.reason, "reference": decision.reference,
+        "note": decision.note, "at": rfc3339(decision.decided_ms),
     })
 }
 

@@ -115,7 +115,10 @@ impl Reconciler {
         }
         let given_up = |why: &str| {
             tracing::error!(run = %run.id, part = %message.part, error = why, "part given up");
-            (PartState::Failed, PartResult { skipped: vec![format!("{}: {why}", message.part)], ..PartResult::default() })
+            (
+                PartState::Failed,
+                PartResult { skipped: vec![format!("{}: {why}", message.part)], ..PartResult::default() },
+            )
         };
         let receives = record.receive_count();
         // A try that ran out of time or memory tells nothing of itself; that its message comes once more does.

@@ -267,7 +267,8 @@ mod tests {
     #[test]
     fn the_sample_event_costs_0_008700() {
         // 1200 x 3.00 / 10^6 = 0.0036; 340 x 15.00 / 10^6 = 0.0051.
-        let charge = pin("t1", JULY_2026).charge_for(Outcome::Success, &usage(&[("input_tokens", "1200"), ("output_tokens", "340")]));
+        let charge = pin("t1", JULY_2026)
+            .charge_for(Outcome::Success, &usage(&[("input_tokens", "1200"), ("output_tokens", "340")]));
         assert_eq!(charge.unwrap().to_string(), "0.008700");
     }
 
@@ -303,7 +304,10 @@ mod tests {
         assert_eq!(refused(&[("input_tokens", "1000.001")]), UsageError::AboveCeiling("1000 input_tokens".to_owned()));
         let mut dear = pin("t1", JULY_2026);
         dear.rates.insert("seconds".to_owned(), Rate { price: Price::parse("9000000000").unwrap(), per: 1, max: None });
-        assert_eq!(dear.charge_for(Outcome::Success, &usage(&[("seconds", "9000000000000000")])), Err(UsageError::Overflow));
+        assert_eq!(
+            dear.charge_for(Outcome::Success, &usage(&[("seconds", "9000000000000000")])),
+            Err(UsageError::Overflow)
+        );
     }
 
     #[test]

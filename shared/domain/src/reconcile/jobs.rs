@@ -136,7 +136,8 @@ fn uncharged(view: &JobView<'_>, last: &Transition) -> Option<Finding> {
         return None;
     }
     let at = rfc3339(last.created_ms);
-    let evidence = format!("success decided by {} at {at}, the hold was closed before, and nothing was charged", last.by);
+    let evidence =
+        format!("success decided by {} at {at}, the hold was closed before, and nothing was charged", last.by);
     let finding = whose_turn(view, last, &evidence)?;
     let charge = last.usage.as_ref().and_then(|usage| view.records.job.price.charge_for(last.outcome, usage).ok());
     Some(match charge {

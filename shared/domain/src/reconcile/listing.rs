@@ -148,7 +148,8 @@ pub fn compare_listed(listed: &Listed, records: &JobRecords, ledger: &JobLedger,
     if charged == usage {
         return None;
     }
-    let uncharged = above_cap(records, is_capped(records, ledger), records.job.price.charge_for(last.outcome, usage).ok()?);
+    let uncharged =
+        above_cap(records, is_capped(records, ledger), records.job.price.charge_for(last.outcome, usage).ok()?);
     let difference = difference(&view, last, usage, uncharged).filter(|difference| *difference != Micros::ZERO)?;
     let evidence =
         format!("the provider lists other usage than was charged by {}: {difference} more (negative: less)", entry.by);
