@@ -5,5 +5,5 @@ mod overage;
 mod pauses;
 mod replays;
 mod reviews;
-mod scene;
+pub mod scene;
 mod status;

@@ -4,8 +4,8 @@
 use domain::ids::{Provider, Reference, TenantId, WalletId};
 use domain::operation::hex_sha256;
 use domain::reconcile::{
-    Case, CaseState, DEFAULT_RANGE_MS, Decision, GRACE_MS, Kind, MAX_RANGE_MS, Part, PartKey, PartResult, PartState,
-    Resolution, Run, Window,
+    Case, DEFAULT_RANGE_MS, Decision, GRACE_MS, Kind, MAX_RANGE_MS, Part, PartKey, PartResult, PartState, Resolution,
+    Run, Window,
 };
 use domain::time::{parse_rfc3339, rfc3339};
 use reconciler::{ResolveError, Started};
@@ -47,23 +47,48 @@ enum Asked {
     Dismiss,
 }
 
-fn time(name: &str, text: Option<&str>, otherwise: i64) -> Result<i64, Problem> {
+fn time(name: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
     let refused = || Problem::invalid(format!("{name}: give an RFC 3339 time, such as 2026-11-29T12:00:00Z"));
-    text.map_or(Ok(otherwise), |text| parse_rfc3339(text).ok_or_else(refused))
+    text.map(|text| parse_rfc3339(text).ok_or_else(refused)).transpose()
 }
 
-/// The asked run. Receipts younger than the grace are left out, whatever `to` says: others are still at work on them.
-fn run(app: &App, event: &GatewayEvent) -> Result<Run, Problem> {
+/// A request for a run, as far as it does not depend on the time at which it comes.
+struct AskedRun {
+    run: Run,
+    from_ms: Option<i64>,
+    to_ms: Option<i64>,
+}
+
+impl AskedRun {
+    /// The run with its range. Receipts younger than the grace are left out, whatever `to` says: others are still at work
+    /// on them.
+    fn ranged(self) -> Result<Run, Problem> {
+        let settled_ms = self.run.created_ms - GRACE_MS;
+        let to_ms = self.to_ms.map_or(settled_ms, |to_ms| to_ms.min(settled_ms));
+        let from_ms = self.from_ms.unwrap_or(to_ms - DEFAULT_RANGE_MS);
+        if from_ms > to_ms && self.to_ms.is_none_or(|asked_ms| from_ms <= asked_ms) {
+            return Err(Problem::invalid("from, to: receipts of the last 15 minutes are left out: begin earlier"));
+        }
+        if from_ms > to_ms || to_ms - from_ms > MAX_RANGE_MS {
+            return Err(Problem::invalid("from, to: give a range that begins before it ends, of at most 31 days"));
+        }
+        // Whole minutes: that is how receipts are found.
+        let floor = |ms: i64| ms.div_euclid(60_000) * 60_000;
+        Ok(Run { window: Window { from_ms: floor(from_ms), to_ms: floor(to_ms) }, ..self.run })
+    }
+}
+
+/// Reads a request.
+fn asked_run(app: &App, event: &GatewayEvent) -> Result<AskedRun, Problem> {
     let asked: Body = body(event)?;
     let reason = asked.reason.unwrap_or_default();
     check_reason(&reason)?;
     let reference: Reference = id(&asked.reference)?;
-    let now_ms = app.clock.now_ms();
-    let to_ms = time("to", asked.to.as_deref(), now_ms)?.min(now_ms - GRACE_MS);
-    let from_ms = time("from", asked.from.as_deref(), to_ms - DEFAULT_RANGE_MS)?;
-    if from_ms > to_ms || to_ms - from_ms > MAX_RANGE_MS {
-        return Err(Problem::invalid("from, to: give a range that begins before it ends, of at most 31 days"));
+    if let Some(name) = reconciler::SCHEDULED_NAMES.iter().find(|name| reference.as_str().starts_with(**name)) {
+        let detail = format!("reference: names that begin with {name:?} are those of scheduled runs: choose another");
+        return Err(Problem::invalid(detail));
     }
+    let (from_ms, to_ms) = (time("from", asked.from.as_deref())?, time("to", asked.to.as_deref())?);
     let wallet = match (asked.tenant, asked.wallet) {
         (Some(tenant), Some(wallet)) => Some((id::<TenantId>(&tenant)?, id::<WalletId>(&wallet)?)),
         (None, None) => None,
@@ -85,16 +110,19 @@ fn run(app: &App, event: &GatewayEvent) -> Result<Run, Problem> {
     kinds.dedup();
     let told = (asked.from.as_deref(), asked.to.as_deref());
     let content_hash = hex_sha256(&format!("{kinds:?}|{told:?}|{wallet:?}|{provider:?}|{reason}"));
-    // Whole minutes: that is how receipts are found.
-    let floor = |ms: i64| ms.div_euclid(60_000) * 60_000;
-    let window = Window { from_ms: floor(from_ms), to_ms: floor(to_ms) };
-    let actor = event.actor();
-    Ok(Run { id: reference, kinds, window, wallet, provider, actor, reason, content_hash, created_ms: now_ms })
+    let (window, actor, created_ms) = (Window { from_ms: 0, to_ms: 0 }, event.actor(), app.clock.now_ms());
+    let run = Run { id: reference, kinds, window, wallet, provider, actor, reason, content_hash, created_ms };
+    Ok(AskedRun { run, from_ms, to_ms })
 }
 
 /// `POST /control/reconciliations`.
 pub(crate) async fn start(app: &App, event: &GatewayEvent) -> Result<GatewayResponse, Problem> {
-    let run = run(app, event)?;
+    let asked = asked_run(app, event)?;
+    // The same request is the same run, also when its range would be refused by now.
+    let run = match app.store.get_run(&asked.run.id).await.map_err(unavailable)? {
+        Some(stands) => Run { content_hash: asked.run.content_hash, ..stands },
+        None => asked.ranged()?,
+    };
     match reconciler::start(app, &run).await.map_err(unavailable)? {
         Started::Created => shown(app, event, &run, 201).await,
         Started::Exists(stands) => shown(app, event, &stands, 200).await,
@@ -162,8 +190,8 @@ fn case_json(case: &Case) -> Value {
 
 fn decision_json(decision: &Decision) -> Value {
     json!({
-        "resolution": decision.resolution, "actor": decision.actor, "reason": decision.reason, "note": decision.note,
-        "at": rfc3339(decision.decided_ms),
+        "resolution": decision.resolution, "actor": decision.actor, "reason": decision.reason, "reference": decision.reference,
+        "note": decision.note, "at": rfc3339(decision.decided_ms),
     })
 }
 
@@ -172,6 +200,15 @@ async fn case_shown(app: &App, case: &Case) -> Result<GatewayResponse, Problem> 
     let mut body = case_json(case);
     body["decisions"] = decisions.iter().map(decision_json).collect();
     Ok(GatewayResponse::json(200, &body))
+}
+
+/// A case that was resolved now or before; a conflict where the other word stands.
+async fn case_decided(app: &App, case: &Case, asked: Resolution) -> Result<GatewayResponse, Problem> {
+    if case.resolution == Some(asked) || case.resolution == Some(Resolution::Gone) {
+        return case_shown(app, case).await;
+    }
+    let decisions = app.store.load_decisions(&case.id).await.map_err(unavailable)?;
+    Err(Problem::conflict(decisions.last().map_or_else(|| "decided before".to_owned(), crate::cases::told)))
 }
 
 /// `GET /control/reconciliations/{id}/cases/{case}`: the case with every decision on it.
@@ -195,12 +232,10 @@ pub(crate) async fn decide(app: &App, event: &GatewayEvent, run: &str, case: &st
         Asked::Apply => Resolution::Applied,
         Asked::Dismiss => Resolution::Dismissed,
     };
-    let resolved = reconciler::resolve(app, case, resolution, &event.actor(), &reason).await;
-    match resolved {
-        Ok(case) => {
-            debug_assert_eq!(case.state, CaseState::Resolved, "resolve gives back what is decided");
-            case_shown(app, &case).await
-        }
+    let actor = event.actor();
+    let asked = reconciler::Asked { resolution, actor: &actor, reason: &reason, reference: None };
+    match reconciler::resolve(app, case, asked).await {
+        Ok(case) => case_decided(app, &case, resolution).await,
         Err(ResolveError::Unknown) => Err(unknown_case()),
         Err(ResolveError::NotPossible(why)) => {
             Err(Problem::new(409, "not-possible", "The case does not allow this now", why))

@@ -134,8 +134,7 @@ pub(crate) async fn decide(app: &App, review: &ReviewId, request: &Request, dry:
                 Err(error) => Err(Refusal::Store(error)),
             },
             ReviewId::Case(case) => {
-                let decision = crate::cases::decide(app, case, request, dry).await?;
-                return Ok(Decided { decision, again: false });
+                return crate::cases::decide(app, case, request, dry).await;
             }
         };
         let plan = match plan {

@@ -87,10 +87,13 @@ fn job_risk(name: OperationName, receipt: &Receipt, records: &JobRecords, ledger
     }
     let usage = receipt.envelope.usage.as_ref()?;
     let charge = match name {
-        OperationName::SettleUsage => records.job.price.charge(usage).ok()?,
+        OperationName::SettleUsage => {
+            let outcome = receipt.envelope.outcome.unwrap_or_else(|| records.priced_outcome());
+            records.job.price.charge_for(outcome, usage).ok()?
+        }
         OperationName::AdjustUsage => {
             let before = ledger.captured_by_usage().ok()?;
-            let difference = records.job.price.charge(usage).ok()?.minus(before).ok()?;
+            let difference = records.job.price.charge_for(records.priced_outcome(), usage).ok()?.minus(before).ok()?;
             difference.max(difference.negated())
         }
         _ => return None,

@@ -67,21 +67,35 @@ impl From<Commit> for Round {
     }
 }
 
-/// Applies or dismisses an open case; a case that is resolved stays as it is and is given back.
+/// What a person asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Applied or dismissed.
+    pub resolution: Resolution,
+    /// The caller's identity.
+    pub actor: &'a str,
+    /// Why.
+    pub reason: &'a str,
+    /// The caller's own key, if one was given.
+    pub reference: Option<&'a str>,
+}
+
+/// Applies or dismisses an open case; a case that is resolved stays as it is and is given back. Whoever asks has to look
+/// whose decision it is: another caller may have come first.
 ///
 /// # Errors
 /// [`ResolveError`].
-pub async fn resolve(
-    app: &App, id: &str, resolution: Resolution, actor: &str, reason: &str,
-) -> Result<Case, ResolveError> {
+pub async fn resolve(app: &App, id: &str, asked: Asked<'_>) -> Result<Case, ResolveError> {
+    let resolution = asked.resolution;
     let mut again = Again::new(app);
     for _ in 0..DECIDE_AGAIN_LIMIT {
         let case = app.store.get_case(id).await?.ok_or(ResolveError::Unknown)?;
         if case.state == CaseState::Resolved {
             return Ok(case);
         }
-        let (actor, reason, note) = (actor.to_owned(), reason.to_owned(), String::new());
-        let decision = Decision { resolution, actor, reason, note, decided_ms: app.clock.now_ms() };
+        let (actor, reason, note) = (asked.actor.to_owned(), asked.reason.to_owned(), String::new());
+        let reference = asked.reference.map(str::to_owned);
+        let decision = Decision { resolution, actor, reason, reference, note, decided_ms: app.clock.now_ms() };
         let round = match resolution {
             Resolution::Applied => Box::pin(apply(app, &case, decision)).await,
             _ => app.store.resolve_case(&case, &decision).await.map(Round::from).map_err(Into::into),

@@ -1,9 +1,10 @@
-//! One job: its records first, then its ledger, then (where its hold is open) the event that decided it.
+//! One job: its records first, then its ledger, then (where its hold is open, or a charge is lacking) the
+//! event that decided it.
 
 use domain::event::CONTROL_PROVIDER;
 use domain::ids::{JobId, TenantId};
 use domain::money::Micros;
-use domain::reconcile::{Finding, GRACE_MS, JobView, Subject, compare_job};
+use domain::reconcile::{Finding, GRACE_MS, JobView, Subject, compare_job, lacks_charge};
 use runtime::App;
 use store::StoreError;
 
@@ -33,7 +34,7 @@ async fn look(app: &App, tenant: &TenantId, job: &JobId) -> Result<JobLook, Stor
     let now_ms = app.clock.now_ms();
     let decided = records.transitions.last().filter(|last| {
         let ours = last.by.event.provider.as_str() == CONTROL_PROVIDER;
-        ledger.close.is_none() && !ours && now_ms - last.created_ms >= GRACE_MS
+        (ledger.close.is_none() || lacks_charge(last, &ledger)) && !ours && now_ms - last.created_ms >= GRACE_MS
     });
     let decider = match decided {
         Some(last) => app.store.load_event(&last.by.event).await?,

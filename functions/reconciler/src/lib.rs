@@ -26,8 +26,8 @@ use runtime::fetch::{Fetch, FetchError};
 use runtime::sqs::{BatchResponse, ItemFailure, SqsEvent, SqsRecord};
 use store::StoreError;
 
-pub use apply::{ResolveError, resolve};
-pub use plan::{Started, redispatch, start};
+pub use apply::{Asked, ResolveError, resolve};
+pub use plan::{SCHEDULED_NAMES, Started, redispatch, start};
 
 use record::Recorder;
 
@@ -113,17 +113,25 @@ impl Reconciler {
         if part.state != PartState::Open {
             return Ok(());
         }
-        let (state, result) = match self.execute(&run, &part.key).await {
-            Ok(result) => (PartState::Done, result),
-            Err(error) if record.receive_count() >= MAX_PART_RECEIVES || !is_transient(&error) => {
-                tracing::error!(run = %run.id, part = %message.part, %error, "part given up");
-                (
-                    PartState::Failed,
-                    PartResult { skipped: vec![format!("{}: {error}", message.part)], ..PartResult::default() },
-                )
-            }
-            Err(PartError::Store(error)) => return Err(error),
-            Err(PartError::Fetch(error)) => {
+        let given_up = |why: &str| {
+            tracing::error!(run = %run.id, part = %message.part, error = why, "part given up");
+            (
+                PartState::Failed,
+                PartResult { skipped: vec![format!("{}: {why}", message.part)], ..PartResult::default() },
+            )
+        };
+        let receives = record.receive_count();
+        // A try that ran out of time or memory tells nothing of itself; that its message comes once more does.
+        let executed = match receives > MAX_PART_RECEIVES {
+            true => None,
+            false => Some(self.execute(&run, &part.key).await),
+        };
+        let (state, result) = match executed {
+            None => given_up(&format!("none of {MAX_PART_RECEIVES} tries came to an end")),
+            Some(Ok(result)) => (PartState::Done, result),
+            Some(Err(error)) if receives >= MAX_PART_RECEIVES || !is_transient(&error) => given_up(&error.to_string()),
+            Some(Err(PartError::Store(error))) => return Err(error),
+            Some(Err(PartError::Fetch(error))) => {
                 return Err(StoreError::Unknown { operation: "provider list", reason: error.to_string() });
             }
         };

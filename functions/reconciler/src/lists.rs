@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use domain::ids::Provider;
+use domain::keys;
 use domain::limits::{EXPIRY_BUCKET_MS, SHARDS};
 use domain::profile::{ListProfile, Profile};
 use domain::reconcile::{CaseClass, ListPage, Listed, Subject, compare_listed, missing_at_provider, read_page};
@@ -27,6 +28,20 @@ const MAX_ENTRIES: usize = 100_000;
 /// After this no further page is read: the function's timeout is 120 s.
 const TIME_BUDGET_MS: i64 = 80_000;
 
+/// The classes of case that compare a job with its entry in the list.
+const BY_ENTRY: [CaseClass; 3] = [CaseClass::NeverDelivered, CaseClass::StatusDiffers, CaseClass::UsageDiffers];
+
+/// What one reading of a list showed.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The references that it has.
+    listed: BTreeSet<String>,
+    /// The cases whose fact it shows.
+    found: BTreeSet<String>,
+    /// References whose own records could not be read: of these nothing is known.
+    unread: BTreeSet<String>,
+}
+
 impl Reconciler {
     pub(crate) async fn compare_list(&self, recorder: &mut Recorder<'_>, provider: &Provider) -> Result<(), PartError> {
         let profile = self.app.profiles.get(provider.as_str());
@@ -40,9 +55,9 @@ impl Reconciler {
             }
         };
         match self.read_list(recorder, profile, list, access).await {
-            Ok(Some(listed)) => {
-                self.listed_again(recorder, profile, &listed).await?;
-                Ok(self.missing(recorder, profile, &listed).await?)
+            Ok(Some(seen)) => {
+                self.gone_from_list(recorder, profile, &seen).await?;
+                Ok(self.missing(recorder, profile, &seen.listed).await?)
             }
             Ok(None) => Ok(()),
             Err(PartError::Fetch(error)) if !error.is_transient() => {
@@ -53,12 +68,12 @@ impl Reconciler {
         }
     }
 
-    /// Compares page by page; the references that it has, if it was read to its end.
+    /// Compares page by page; what it showed, if it was read to its end.
     async fn read_list(
         &self, recorder: &mut Recorder<'_>, profile: &Profile, list: &ListProfile, access: &ListAccess,
-    ) -> Result<Option<BTreeSet<String>>, PartError> {
+    ) -> Result<Option<Seen>, PartError> {
         let stop_ms = self.app.clock.now_ms() + TIME_BUDGET_MS;
-        let (mut listed, mut cursor, mut unreadable) = (BTreeSet::new(), None::<String>, 0);
+        let (mut seen, mut cursor, mut unreadable) = (Seen::default(), None::<String>, 0);
         for _ in 0..list.max_pages {
             let body = self.page(list, access, cursor.as_deref()).await?;
             let page = match read_page(list, &body) {
@@ -69,17 +84,17 @@ impl Reconciler {
                 }
             };
             unreadable += page.unreadable;
-            self.compare_page(recorder, profile, &page).await?;
-            listed.extend(page.entries.into_iter().map(|entry| entry.reference.to_string()));
+            self.compare_page(recorder, profile, &page, &mut seen).await?;
+            seen.listed.extend(page.entries.into_iter().map(|entry| entry.reference.to_string()));
             let circle = page.next.is_some() && page.next == cursor;
             cursor = page.next;
             if cursor.is_none() {
                 let skipped = format!("list of {}: {unreadable} entries could not be read", profile.slug);
                 recorder.result.skipped.extend((unreadable > 0).then_some(skipped));
                 // An entry that could not be read may be any of our jobs.
-                return Ok((unreadable == 0).then_some(listed));
+                return Ok((unreadable == 0).then_some(seen));
             }
-            if circle || listed.len() >= MAX_ENTRIES || self.app.clock.now_ms() > stop_ms {
+            if circle || seen.listed.len() >= MAX_ENTRIES || self.app.clock.now_ms() > stop_ms {
                 break;
             }
         }
@@ -99,7 +114,7 @@ impl Reconciler {
     }
 
     async fn compare_page(
-        &self, recorder: &mut Recorder<'_>, profile: &Profile, page: &ListPage,
+        &self, recorder: &mut Recorder<'_>, profile: &Profile, page: &ListPage, seen: &mut Seen,
     ) -> Result<(), StoreError> {
         recorder.result.examined += page.entries.len() as u64;
         let ended: Vec<&Listed> = page.entries.iter().filter_map(|entry| entry.ended.as_ref()).collect();
@@ -112,12 +127,17 @@ impl Reconciler {
                 let ledger = store.load_ledger(&found.tenant, &found.job).await?;
                 Ok(compare_listed(listed, &records, &ledger, self.app.clock.now_ms()))
             });
-            for finding in join_all(compared).await {
+            for (listed, finding) in chunk.iter().zip(join_all(compared).await) {
                 match finding {
-                    Ok(Some(finding)) => recorder.record(&finding).await?,
+                    Ok(Some(finding)) => {
+                        seen.found.insert(finding.case_id());
+                        recorder.record(&finding).await?;
+                    }
                     Ok(None) => {}
                     // The wallet's own part tells a person of a job that cannot be read.
-                    Err(StoreError::Corrupt { .. }) => {}
+                    Err(StoreError::Corrupt { .. }) => {
+                        seen.unread.insert(listed.reference.to_string());
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -125,15 +145,28 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Jobs that were missing and are in the list now.
-    async fn listed_again(
-        &self, recorder: &Recorder<'_>, profile: &Profile, listed: &BTreeSet<String>,
+    /// Resolves the cases whose fact the list does not show any more: jobs that were missing and are listed now, and jobs
+    /// whose entry says by now what is recorded here.
+    async fn gone_from_list(
+        &self, recorder: &mut Recorder<'_>, profile: &Profile, seen: &Seen,
     ) -> Result<(), StoreError> {
-        for case in reviews::open_cases(&self.app, CaseClass::MissingAtProvider).await? {
+        let mut classes = vec![CaseClass::MissingAtProvider];
+        classes.extend(BY_ENTRY);
+        for case in reviews::open_cases(recorder, &classes).await? {
             let Subject::Job { tenant, job } = &case.subject else { continue };
-            let Some(records) = self.app.store.load_job(tenant, job).await? else { continue };
-            let reference = records.job.provider_ref.as_ref();
-            if records.job.provider == profile.slug && reference.is_some_and(|r| listed.contains(r.as_str())) {
+            let records = match self.app.store.load_job(tenant, job).await {
+                Ok(Some(records)) if records.job.provider == profile.slug => records,
+                Ok(_) => continue,
+                Err(StoreError::Corrupt { what }) => {
+                    recorder.unreadable(&case.subject.to_string(), what);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let listed = case.listed.as_ref().map(|listed| &listed.reference);
+            let reference = listed.or(records.job.provider_ref.as_ref()).map(|reference| reference.as_str());
+            let told = reference.is_some_and(|r| seen.listed.contains(r) && !seen.unread.contains(r));
+            if told && !seen.found.contains(&case.id) {
                 reviews::gone(recorder, &case).await?;
             }
         }
@@ -155,12 +188,24 @@ impl Reconciler {
                     if !seen.insert((tenant.clone(), job.clone())) {
                         continue; // an extended hold is in several buckets
                     }
-                    let Ok(Some(records)) = store.load_job(&tenant, &job).await else { continue };
+                    let records = match store.load_job(&tenant, &job).await {
+                        Ok(Some(records)) => records,
+                        // The wallet's own part tells a person of a job that cannot be read.
+                        Ok(None) | Err(StoreError::Corrupt { .. }) => continue,
+                        Err(error) => return Err(error),
+                    };
                     let reference = records.job.provider_ref.as_ref();
                     if records.job.provider != profile.slug || reference.is_none_or(|r| listed.contains(r.as_str())) {
                         continue;
                     }
-                    let ledger = store.load_ledger(&tenant, &job).await?;
+                    let ledger = match store.load_ledger(&tenant, &job).await {
+                        Ok(ledger) => ledger,
+                        Err(StoreError::Corrupt { what }) => {
+                            recorder.unreadable(&keys::job_pk(&tenant, &job), what);
+                            continue;
+                        }
+                        Err(error) => return Err(error),
+                    };
                     if let Some(finding) = missing_at_provider(&records, &ledger, now_ms) {
                         recorder.record(&finding).await?;
                     }

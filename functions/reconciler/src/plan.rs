@@ -17,6 +17,8 @@ const HOUR_MS: i64 = 3_600_000;
 const PASSES_H: [u32; 2] = [2, 26];
 /// How far back a pass looks before it has a cursor, and how much it takes in one run, in minutes.
 const PASS_MINUTES: i64 = 24 * 60;
+/// What the names of scheduled runs begin with; no caller's reference does.
+pub const SCHEDULED_NAMES: [&str; 2] = ["pass-", "daily-"];
 /// Who asked for a scheduled run.
 const SCHEDULE: &str = "schedule";
 
@@ -123,7 +125,11 @@ impl Reconciler {
             // A run of this name that a stopped call left has its own end.
             let run = match start(app, &run).await? {
                 Started::Exists(stands) => *stands,
-                Started::Created | Started::Conflict => run,
+                Started::Created => run,
+                Started::Conflict => {
+                    not_ours(&run.id);
+                    continue;
+                }
             };
             app.store.advance_cursor(Cursor::Pass(hours), 0, run.window.to_ms.div_euclid(BUCKET_MS)).await?;
         }
@@ -140,8 +146,17 @@ impl Reconciler {
         let window = Window { from_ms: now_ms, to_ms: now_ms };
         let kinds = vec![Kind::Wallets, Kind::Reviews, Kind::ProviderList];
         let run = scheduled(&self.app, &format!("daily-{day}"), kinds, window, "every day".to_owned())?;
-        start(&self.app, &run).await.map(|_| ())
+        if start(&self.app, &run).await? == Started::Conflict {
+            not_ours(&run.id);
+        }
+        Ok(())
     }
+}
+
+/// Somebody else's run has the name of a scheduled one: its minutes are not compared, and the cursor says so by standing
+/// still.
+fn not_ours(id: &Reference) {
+    tracing::error!(run = %id, "another run has the name of a scheduled one; that one is not started");
 }
 
 /// A run that nobody asked for. Its content is its name: overlapping schedules start it once.

@@ -8,6 +8,9 @@ use store::StoreError;
 
 use crate::apply::{self, Done};
 
+/// Lines of what one part could not compare, at most.
+const MAX_SKIPPED: usize = 100;
+
 /// Who decides where no person does.
 pub(crate) const RECONCILER: &str = "reconciler";
 
@@ -40,7 +43,7 @@ impl<'a> Recorder<'a> {
                 Done::Gone => (Resolution::Gone, "it was done meanwhile".to_owned()),
             };
             let (actor, reason) = (RECONCILER.to_owned(), format!("run {}", self.run.id));
-            let decision = Decision { resolution, actor, reason, note, decided_ms: now_ms };
+            let decision = Decision { resolution, actor, reason, reference: None, note, decided_ms: now_ms };
             // Losing to another run is fine: the same was done and decided there.
             store.resolve_case(&case, &decision).await?;
             case = case.resolved(resolution);
@@ -61,6 +64,16 @@ impl<'a> Recorder<'a> {
         for (class, cases) in &self.open {
             let chains_broken = (*class == CaseClass::ChainBroken).then_some(*cases);
             tracing::warn!(run = %self.run.id, class = class.as_str(), cases, chains_broken, "reconciliation");
+        }
+    }
+
+    /// Says that a stored record could not be read, and what of it was not compared. The rest goes on.
+    pub(crate) fn unreadable(&mut self, of: &str, what: &str) {
+        tracing::warn!(run = %self.run.id, of, what, "a stored record cannot be read");
+        match self.result.skipped.len() {
+            MAX_SKIPPED => self.result.skipped.push("more stored records cannot be read: see the log".to_owned()),
+            n if n < MAX_SKIPPED => self.result.skipped.push(format!("{of}: a stored {what} cannot be read")),
+            _ => {}
         }
     }
 

@@ -87,19 +87,21 @@ pub(crate) async fn examine(
     })
 }
 
-/// Reads a wallet until one reading has no fault, or two agree on it.
+/// Reads a wallet until one reading has no fault, or two agree on it and on both sums.
 pub(crate) async fn at_rest(app: &App, tenant: &TenantId, wallet: &WalletId) -> Result<Rest, StoreError> {
-    let (mut suspected, mut last): (Option<Broken>, _) = (None, None);
+    let (mut suspected, mut last) = (None, None);
     for count in 0..READINGS {
         if count > 0 {
             tokio::time::sleep(BETWEEN).await;
         }
         let Some(reading) = Box::pin(read(app, tenant, wallet)).await? else { return Ok(Rest::Unknown) };
         if reading.still {
-            if reading.fault.is_none() || reading.fault == suspected {
+            // A rebuild takes both sums from this reading: a lagging index must not get into either of them.
+            let seen = Some((reading.fault.clone(), reading.entries, reading.holds));
+            if reading.fault.is_none() || seen == suspected {
                 return Ok(Rest::Agreed(Box::new(reading)));
             }
-            suspected.clone_from(&reading.fault);
+            suspected = seen;
         }
         last = Some(reading);
     }

@@ -12,8 +12,10 @@ use crate::error::CliError;
 use crate::output::{self, amount, card, cell, plain, table};
 use crate::pages::{self, Source};
 
-/// Between two looks at a run.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Between the first two looks at a run; twice as long after each, up to [`LOOK_AT_LEAST_EVERY`].
+const LOOK_FIRST: Duration = Duration::from_millis(500);
+/// Between two looks at most: each reads every part of the run.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
 /// Does what the arguments ask for.
 pub fn run(args: ReconcileArgs) -> Result<ExitCode, CliError> {
@@ -67,7 +69,7 @@ fn start(api: &Api, args: &ReconcileArgs) -> Result<String, CliError> {
 
 /// Looks at the run until it is done.
 fn wait(api: &impl Source, id: &str, limit: Duration) -> Result<Value, CliError> {
-    let begun = Instant::now();
+    let (begun, mut pause) = (Instant::now(), LOOK_FIRST);
     loop {
         let shown = pages::read(api, &["reconciliations", id], &[("limit", "1")])?;
         if shown["state"] == "done" || begun.elapsed() >= limit {
@@ -75,8 +77,14 @@ fn wait(api: &impl Source, id: &str, limit: Duration) -> Result<Value, CliError>
             return Ok(shown);
         }
         output::progress(&format!("{} of {} parts", cell(&shown["parts"]["done"]), cell(&shown["parts"]["total"])));
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(pause.min(limit.saturating_sub(begun.elapsed())));
+        pause = longer(pause);
     }
+}
+
+/// The next pause between two looks.
+fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(LOOK_AT_LEAST_EVERY)
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -207,6 +215,13 @@ mod tests {
         run["skipped"] = json!(["list of acme: not read to its end"]);
         assert!(!clean(&run));
         assert!(page(&run).contains("not compared: list of acme"));
+    }
+
+    #[test]
+    fn a_long_run_is_looked_at_every_five_seconds() {
+        let pauses = std::iter::successors(Some(LOOK_FIRST), |pause| Some(longer(*pause)));
+        let millis: Vec<u128> = pauses.take(6).map(|pause| pause.as_millis()).collect();
+        assert_eq!(millis, [500, 1_000, 2_000, 4_000, 5_000, 5_000]);
     }
 
     #[test]

@@ -36,10 +36,11 @@ fn told(event: &SentEvent) -> Option<(String, Value)> {
 pub fn page(provider: &ProviderSimulator, subscription: &str, after: Option<&str>) -> Value {
     let events = provider.events();
     let ours = events.iter().filter(|event| event.subscription == subscription);
-    // A later event of the same job takes the earlier one's place, unless the job had ended.
+    // A later event of the same job takes the earlier one's place: an end that is told anew amends the one before, and
+    // progress that comes after it does not.
     let mut jobs: BTreeMap<String, Value> = BTreeMap::new();
     for (id, entry) in ours.filter_map(told) {
-        if jobs.get(&id).is_none_or(|before| before["status"] == "running") {
+        if entry["status"] != "running" || jobs.get(&id).is_none_or(|before| before["status"] == "running") {
             jobs.insert(id, entry);
         }
     }

@@ -200,6 +200,11 @@ pub struct JobRecords {
 }
 
 impl JobRecords {
+    /// The outcome that usage is priced for: that of the last transition, and a success's until there is one.
+    pub fn priced_outcome(&self) -> Outcome {
+        self.transitions.last().map_or(Outcome::Success, |last| last.outcome)
+    }
+
     /// The whole hold, extensions included.
     ///
     /// # Errors

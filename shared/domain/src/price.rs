@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::ModelId;
+use crate::job::Outcome;
 use crate::json::Value;
 use crate::money::{Currency, Micros, MoneyError, parse_scaled};
 
@@ -177,23 +178,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What the usage of a success costs, rounded once, half-even, to micros; at least the minimum.
+    /// What the usage of a run that ended so costs, rounded once, half-even, to micros. A success costs at least the
+    /// minimum; that of another outcome is charged as it is.
     ///
     /// # Errors
     /// [`UsageError`] when the usage is not chargeable as it stands.
-    pub fn charge(&self, usage: &Usage) -> Result<Micros, UsageError> {
-        self.charged(usage, self.minimum)
-    }
-
-    /// What the usage of an unsuccessful run costs: the minimum is a success's.
-    ///
-    /// # Errors
-    /// [`UsageError`] when the usage is not chargeable as it stands.
-    pub fn charge_partial(&self, usage: &Usage) -> Result<Micros, UsageError> {
-        self.charged(usage, None)
-    }
-
-    fn charged(&self, usage: &Usage, minimum: Option<Micros>) -> Result<Micros, UsageError> {
+    pub fn charge_for(&self, outcome: Outcome, usage: &Usage) -> Result<Micros, UsageError> {
+        let minimum = self.minimum.filter(|_| outcome == Outcome::Success);
         let mut total: i128 = 0;
         let mut priced = false;
         for (unit, quantity) in usage {
@@ -276,7 +267,8 @@ mod tests {
     #[test]
     fn the_sample_event_costs_0_008700() {
         // 1200 x 3.00 / 10^6 = 0.0036; 340 x 15.00 / 10^6 = 0.0051.
-        let charge = pin("t1", JULY_2026).charge(&usage(&[("input_tokens", "1200"), ("output_tokens", "340")]));
+        let charge = pin("t1", JULY_2026)
+            .charge_for(Outcome::Success, &usage(&[("input_tokens", "1200"), ("output_tokens", "340")]));
         assert_eq!(charge.unwrap().to_string(), "0.008700");
     }
 
@@ -298,21 +290,24 @@ mod tests {
         for rate in snapshot.rates.values_mut() {
             *rate = Rate { price: Price::parse("0.0000005").unwrap(), per: 1, max: None };
         }
-        let charge = snapshot.charge(&usage(&[("input_tokens", "1"), ("output_tokens", "1")]));
+        let charge = snapshot.charge_for(Outcome::Success, &usage(&[("input_tokens", "1"), ("output_tokens", "1")]));
         assert_eq!(charge.unwrap().get(), 1);
     }
 
     #[test]
     fn usage_that_makes_no_sense_is_refused_and_never_zero() {
         let snapshot = pin("t9", JULY_2026);
-        let refused = |pairs: &[(&str, &str)]| snapshot.charge(&usage(pairs)).unwrap_err();
+        let refused = |pairs: &[(&str, &str)]| snapshot.charge_for(Outcome::Success, &usage(pairs)).unwrap_err();
         assert_eq!(refused(&[]), UsageError::Missing);
         assert_eq!(refused(&[("input_tokens", "-1")]), UsageError::Negative("input_tokens".to_owned()));
         assert_eq!(refused(&[("minutes", "1")]), UsageError::UnknownUnit("minutes".to_owned()));
         assert_eq!(refused(&[("input_tokens", "1000.001")]), UsageError::AboveCeiling("1000 input_tokens".to_owned()));
         let mut dear = pin("t1", JULY_2026);
         dear.rates.insert("seconds".to_owned(), Rate { price: Price::parse("9000000000").unwrap(), per: 1, max: None });
-        assert_eq!(dear.charge(&usage(&[("seconds", "9000000000000000")])), Err(UsageError::Overflow));
+        assert_eq!(
+            dear.charge_for(Outcome::Success, &usage(&[("seconds", "9000000000000000")])),
+            Err(UsageError::Overflow)
+        );
     }
 
     #[test]

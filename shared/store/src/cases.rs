@@ -9,23 +9,12 @@ use domain::ledger::Balance;
 use domain::reconcile::{Case, CaseState, Decision, Finding, Rebuild};
 
 use crate::error::{Commit, classify, judge};
-use crate::item::{Item, decode, encode, n, s, text};
+use crate::item::{Item, decode, encode, n, s};
 use crate::requests::ControlRequest;
-use crate::{Store, StoreError, tables};
+use crate::{Store, StoreError};
 
 /// Rounds of opening a case while other runs come first.
 const ROUNDS: usize = 5;
-
-/// What an open-review item of the index is: an operation or conflict of an event, or a case.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReviewKey {
-    /// Partition key.
-    pub pk: String,
-    /// Sort key.
-    pub sk: String,
-    /// Since when, Unix milliseconds.
-    pub since_ms: i64,
-}
 
 fn case_item(case: &Case) -> Result<Item, StoreError> {
     let pk = keys::case_pk(&case.id);
@@ -170,37 +159,6 @@ impl Store {
         let put = TransactWriteItem::builder().put(put.build().map_err(built)?).build();
         let (pk, sk) = (keys::case_pk(&case.id), keys::case_decision_sk(case.occurrence));
         Ok(vec![put, self.put_action(&self.names.events, encode("decision", decision, &pk, &sk)?)?])
-    }
-
-    /// The items of one shard that wait for a person since `up_to_ms` or before, oldest first: a page.
-    ///
-    /// # Errors
-    /// [`StoreError`].
-    pub async fn waiting_reviews(&self, shard: u32, up_to_ms: i64, limit: usize) -> Result<Vec<ReviewKey>, StoreError> {
-        let mut found = Vec::new();
-        let mut start: Option<Item> = None;
-        loop {
-            let query = self
-                .client
-                .query()
-                .table_name(&self.names.events)
-                .index_name(tables::BY_REVIEW)
-                .key_condition_expression("rs = :rs AND rt <= :to")
-                .expression_attribute_values(":rs", s(keys::review_shard(shard)))
-                .expression_attribute_values(":to", n(up_to_ms))
-                .set_exclusive_start_key(start.take());
-            let output = query.send().await.map_err(|error| classify("query index", &error))?;
-            let key = |item: &Item| {
-                let since_ms = item.get("rt")?.as_n().ok()?.parse().ok()?;
-                Some(ReviewKey { pk: text(item, "pk")?.to_owned(), sk: text(item, "sk")?.to_owned(), since_ms })
-            };
-            found.extend(output.items.unwrap_or_default().iter().filter_map(key));
-            start = output.last_evaluated_key;
-            if start.is_none() || found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
-            }
-        }
     }
 
     /// True while a conflict waits for a person, strongly consistent.

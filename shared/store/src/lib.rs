@@ -27,7 +27,6 @@ mod view;
 
 use aws_sdk_dynamodb::Client;
 
-pub use cases::ReviewKey;
 pub use error::{Commit, StoreError};
 pub use events::{EventRecords, ReceiptPut};
 pub use jobs::{Attached, ProgressPut, Submitted, TransitionPut};

@@ -69,12 +69,13 @@ pub(super) async fn cases(c: &Contract) {
     let newer = Finding { evidence: "drifted on".to_owned(), ..finding.clone() };
     let case = c.store.open_case(&newer, "r2", c.now_ms).await.unwrap();
     assert_eq!((case.occurrence, case.revision, case.evidence.as_str()), (1, 2, "drifted on"));
-    let waiting = c.store.waiting_reviews(shard_of(&domain::keys::case_pk(&case.id)), c.now_ms, 1_000).await.unwrap();
+    let waiting = c.store.review_rows(shard_of(&domain::keys::case_pk(&case.id)), None, 1_000).await.unwrap();
     assert!(waiting.iter().any(|review| review.pk == domain::keys::case_pk(&case.id)));
     let decision = Decision {
         resolution: Resolution::Applied,
         actor: "local".to_owned(),
         reason: "contract".to_owned(),
+        reference: Some("k1".to_owned()),
         note: String::new(),
         decided_ms: c.now_ms,
     };

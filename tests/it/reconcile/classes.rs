@@ -1,16 +1,28 @@
 //! Receipts, jobs, reviews: each class planted, found once, done, gone.
 
-use domain::operation::OperationName;
-use local::world::{completed, event_body};
+use domain::operation::{Change, Class, OperationName, OperationRecord, OperationState};
+use local::world::{World, WorldConfig, completed, event_body};
 use serde_json::json;
 
 use super::plant::{
-    done_at_once_and_gone, found_applied_and_gone, later, only, reconcile, remove, settle, settled, tamper, told,
+    brief, done_at_once_and_gone, found_applied_and_gone, later, only, reconcile, remove, settle, settled,
+    submitted_briefly, tamper, told,
 };
-use crate::harness::{HOUR_MS, accepted, assert_settled, balance, operation, relay_has_run, submitted, taken_in, work};
+use crate::harness::{
+    HOUR_MS, accepted, assert_settled, balance, operation, relay_has_run, submitted, submitted_with, taken_in, work,
+};
 
 const EVENT: &str = "E|acme|msg_1";
 const SETTLE: &str = "o|-|billing|settle-usage";
+
+/// The record of msg_1's settlement, as of so long ago, whatever became of it.
+async fn plant(world: &World, state: OperationState, class: Class, ago_ms: i64) {
+    let (now, key) = (crate::harness::now_ms(world), crate::harness::key("msg_1", OperationName::SettleUsage));
+    let note = "planted".to_owned();
+    let change = Change { state, class, note, due_ms: None, generation: 1, resend: false, attempts: 1 };
+    let record = OperationRecord::next(key, None, change, now - ago_ms, "planted".to_owned());
+    world.stack.app.store.put_operation(&record).await.unwrap();
+}
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_found_where_nothing_is_wrong() {
@@ -45,21 +57,10 @@ async fn rec_03_a_receipt_that_is_still_on_its_way_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_record_that_waits_although_its_effect_exists_is_closed() {
     let world = settled().await;
-    let (now, key) = (crate::harness::now_ms(&world), crate::harness::key("msg_1", OperationName::SettleUsage));
-    let change = domain::operation::Change {
-        state: domain::operation::OperationState::Review,
-        class: domain::operation::Class::Transient,
-        note: "planted".to_owned(),
-        due_ms: None,
-        generation: 1,
-        resend: false,
-        attempts: 1,
-    };
-    let record = domain::operation::OperationRecord::next(key, None, change, now - HOUR_MS, "planted".to_owned());
-    world.stack.app.store.put_operation(&record).await.unwrap();
+    plant(&world, OperationState::Review, Class::Transient, HOUR_MS).await;
     done_at_once_and_gone(&world, "stale-record", "close").await;
     let record = operation(&world, "msg_1", OperationName::SettleUsage).await.unwrap();
-    assert_eq!(record.state, domain::operation::OperationState::Closed);
+    assert_eq!(record.state, OperationState::Closed);
 }
 
 /// The job is completed and its settlement is recorded as done, although nothing was settled.
@@ -68,18 +69,7 @@ async fn unsettled() -> std::sync::Arc<local::world::World> {
     taken_in(&world, "msg_1", &completed("j1")).await;
     work(&world, "msg_1", OperationName::CompleteJob).await;
     relay_has_run(&world).await;
-    let (now, key) = (crate::harness::now_ms(&world), crate::harness::key("msg_1", OperationName::SettleUsage));
-    let change = domain::operation::Change {
-        state: domain::operation::OperationState::Closed,
-        class: domain::operation::Class::AlreadyDone,
-        note: "planted".to_owned(),
-        due_ms: None,
-        generation: 1,
-        resend: false,
-        attempts: 1,
-    };
-    let record = domain::operation::OperationRecord::next(key, None, change, now, "planted".to_owned());
-    world.stack.app.store.put_operation(&record).await.unwrap();
+    plant(&world, OperationState::Closed, Class::AlreadyDone, 0).await;
     later(&world, 3).await;
     world
 }
@@ -192,4 +182,68 @@ async fn a_receipt_that_cannot_be_read_is_a_persons() {
     let run = reconcile(&world, "first").await;
     assert_eq!(told(&run), ["unreadable/person/open"], "{run}");
     assert!(!run.to_string().contains("canary"), "{run}");
+}
+
+/// The hold expired, then the job was completed, and the record of its settlement says this.
+async fn late(state: OperationState, class: Class) -> std::sync::Arc<World> {
+    let world = submitted_briefly().await;
+    later(&world, 6).await; // the hold lives for five hours
+    settle(&world).await;
+    assert_eq!(world.job("j1").await["settlements"][0]["kind"], "expire");
+    taken_in(&world, "msg_1", &completed("j1")).await;
+    work(&world, "msg_1", OperationName::CompleteJob).await;
+    plant(&world, state, class, 0).await;
+    later(&world, 3).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_whose_late_capture_is_missing_is_charged() {
+    let world = late(OperationState::Closed, Class::AlreadyDone).await;
+    done_at_once_and_gone(&world, "unsettled", "retry").await;
+    let job = world.job("j1").await;
+    let capture = &job["settlements"][1];
+    assert_eq!((&capture["kind"], &capture["amount"]), (&json!("late-capture"), &json!("0.008700")), "{job}");
+    assert_eq!(balance(&world, "w1").await, ("99.991300".to_owned(), "0.000000".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_capture_that_waits_or_that_a_person_gave_up_is_nobodys_finding() {
+    for (state, class) in [(OperationState::Review, Class::FundsShort), (OperationState::Closed, Class::Dismissed)] {
+        let world = late(state, class).await;
+        assert_eq!(told(&reconcile(&world, "first").await), [""; 0], "{state:?}");
+        assert_eq!(balance(&world, "w1").await.0, "100.000000", "{state:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_review_whose_effect_exists_is_a_stale_record_and_no_old_review() {
+    let world = settled().await;
+    plant(&world, OperationState::Review, Class::Transient, 25 * HOUR_MS).await;
+    let run = world.reconcile("first", json!({"kinds": ["reviews"]})).await.unwrap();
+    assert_eq!((told(&run), &run["examined"]), (vec![], &json!(1)), "{run}");
+    done_at_once_and_gone(&world, "stale-record", "close").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_correction_of_a_partial_run_does_not_cost_a_successs_minimum() {
+    let mut config: WorldConfig = brief();
+    config.providers =
+        config.providers.replacen("overage = \"review\"", "overage = \"review\"\nbill_partial = true", 1);
+    config.prices = config.prices.replacen("currency = \"USD\"", "currency = \"USD\"\nminimum = \"0.50\"", 1);
+    let world = submitted_with(config).await;
+    let used = |input: u32| json!({"input_tokens": input, "output_tokens": 340});
+    accepted(&world, "msg_1", &event_body("job.failed", "j1", json!({"usage": used(1_200)}))).await;
+    world.drain().await.unwrap();
+    // 1200 x 3.00 and 340 x 15.00 per million.
+    assert_eq!(balance(&world, "w1").await.0, "99.991300");
+    let more = json!({"usage": used(2_200), "correction_id": "c1", "sequence": 4});
+    accepted(&world, "msg_2", &event_body("usage.corrected", "j1", more)).await;
+    world.drain().await.unwrap();
+    // 1000 x 3.00 per million on top.
+    let job = world.job("j1").await;
+    assert_eq!(job["settlements"][1]["amount"], "0.003000", "{job}");
+    assert_eq!(balance(&world, "w1").await, ("99.988300".to_owned(), "0.000000".to_owned()));
+    later(&world, 3).await;
+    assert_eq!(told(&reconcile(&world, "first").await), [""; 0]);
 }

@@ -1,12 +1,13 @@
 //! Our jobs against acme's own list.
 
-use local::world::{World, completed, event_body};
+use local::stack::Function;
+use local::world::{Hooks, World, WorldConfig, completed, event_body};
 use serde_json::{Value, json};
 
 use super::plant::{
     brief, found_applied_and_gone, later, only, reconcile_all, settle, settled, submitted_briefly, told,
 };
-use crate::harness::{accepted, balance, now_ms, state, submitted_with};
+use crate::harness::{Rule, accepted, balance, now_ms, overwrite, state, submitted, submitted_with, throttled};
 
 /// acme knows this of a job and tells nobody.
 fn knows(world: &World, id: &str, body: &str) {
@@ -156,4 +157,89 @@ async fn a_list_that_cannot_be_opened_is_said_and_a_provider_without_one_is_pass
     later(&world, 3).await;
     let run = list_of(&world, "first").await;
     assert_eq!((&run["parts"]["total"], &run["cases"]), (&json!(1), &json!([])), "nothing to compare with: {run}");
+}
+
+fn used(input: u32) -> String {
+    event_body("job.completed", "j1", json!({"usage": {"input_tokens": input, "output_tokens": 340}}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_that_is_amended_is_the_same_case_and_its_newest_is_applied() {
+    let world = settled().await;
+    knows(&world, "e1", &used(200)); // 1000 input tokens less: 0.003 less
+    let first = list_of(&world, "first").await;
+    assert_eq!(first["cases"][0]["amount"], "-0.003000", "{first}");
+    knows(&world, "e2", &used(2_200)); // 1000 more than was charged
+    let second = list_of(&world, "second").await;
+    assert_eq!((told(&second), only(&second)), (vec!["usage-differs/compensate/open".to_owned()], only(&first)));
+    assert_eq!(second["cases"][0]["amount"], "0.003000", "{second}");
+    assert_eq!(second["cases"][0]["listed"]["usage"]["input_tokens"], "2200", "{second}");
+    let open = world.control("GET", "/control/reviews", None).await.1;
+    assert_eq!(open["reviews"].as_array().map(Vec::len), Some(1), "{open}");
+    assert_eq!(world.decide_case("first", &only(&first), "apply").await.0, 200);
+    // 100 - 0.0087 - 0.003
+    assert_eq!(balance(&world, "w1").await, ("99.988300".to_owned(), "0.000000".to_owned()));
+    assert_eq!(told(&list_of(&world, "last").await), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_that_is_amended_before_it_is_accepted_is_accepted_as_it_is_by_then() {
+    let world = submitted().await;
+    knows(&world, "e1", &used(1_200));
+    later(&world, 3).await;
+    let first = list_of(&world, "first").await;
+    knows(&world, "e2", &used(200));
+    later(&world, 3).await;
+    let second = list_of(&world, "second").await;
+    let (expected, id) = (vec!["never-delivered/accept-from-authority/open".to_owned()], only(&first));
+    assert_eq!((told(&second), only(&second)), (expected, id.clone()));
+    assert_eq!(world.decide_case("first", &id, "apply").await.0, 200);
+    settle(&world).await;
+    // 200 x 3.00 and 340 x 15.00 per million: 0.0057.
+    assert_eq!(balance(&world, "w1").await, ("99.994300".to_owned(), "0.000000".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_the_provider_corrects_is_gone() {
+    let world = settled().await;
+    knows(&world, "e1", &event_body("job.failed", "j1", json!({})));
+    let id = only(&list_of(&world, "first").await);
+    knows(&world, "e2", &completed("j1"));
+    assert_eq!(told(&list_of(&world, "second").await), [""; 0]);
+    let (_, case) = world.control("GET", &format!("/control/reconciliations/first/cases/{id}"), None).await;
+    assert_eq!((&case["state"], &case["resolution"]), (&json!("resolved"), &json!("gone")), "{case}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_read_was_throttled_is_compared_when_the_part_comes_again() {
+    let (hooks, outage) = (Hooks::default(), Rule::always("Query", &["hookledger-jobs", "\"J|t1|j1\""], throttled()));
+    hooks.add(Function::Reconciler, outage.clone());
+    let world = submitted_with(WorldConfig { hooks, ..brief() }).await;
+    later(&world, 3).await;
+    let run = world.reconcile("first", json!({"provider": "acme"})).await.unwrap();
+    assert_eq!(run["state"], "running", "{run}");
+    assert!(outage.hits() > 0);
+    outage.stop();
+    world.clock.advance(13 * 60_000); // its message is visible again after twelve minutes
+    world.drain().await.unwrap();
+    let run = world.control("GET", "/control/reconciliations/first", None).await.1;
+    assert_eq!(told(&run), ["missing-at-provider/person/open"], "{run}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_ledger_cannot_be_read_is_said_and_the_others_are_compared() {
+    let world = submitted_briefly().await;
+    assert_eq!(world.submit("j2", "w1", "1.00").await.0, 201);
+    later(&world, 3).await;
+    overwrite(
+        &world,
+        "ledger",
+        &json!({"pk": {"S": "J|t1|j1"}, "sk": {"S": "c"}, "kd": {"S": "canary"}, "sv": {"N": "1"}}),
+    );
+    let run = list_of(&world, "first").await;
+    assert_eq!(told(&run), ["missing-at-provider/person/open"], "{run}");
+    assert_eq!(run["cases"][0]["subject"]["job"]["job"], "j2", "{run}");
+    let skipped = run["skipped"][0].as_str().unwrap();
+    assert!(skipped.starts_with("J|t1|j1: a stored ") && skipped.ends_with(" cannot be read"), "{run}");
+    assert_eq!((run["skipped"].as_array().map(Vec::len), &run["parts"]["failed"]), (Some(1), &json!(0)), "{run}");
 }

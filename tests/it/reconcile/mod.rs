@@ -3,6 +3,8 @@
 
 mod classes;
 mod costs;
+mod decided;
+mod limits;
 mod lists;
 mod passes;
 mod plant;

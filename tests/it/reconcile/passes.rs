@@ -68,6 +68,35 @@ async fn overlapping_schedules_start_one_run_and_the_cursor_moves_on_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pass_whose_name_another_run_has_is_not_counted_as_done() {
+    let world = submitted().await;
+    later(&world, 3).await;
+    let store = &world.stack.app.store;
+    let at = store.cursor(store::Cursor::Pass(2), 0).await.unwrap();
+    let id = "pass-2h-2026-11-29T11:55:00Z";
+    let other = domain::reconcile::Run {
+        id: id.parse().unwrap(),
+        kinds: vec![domain::reconcile::Kind::Reviews],
+        window: domain::reconcile::Window { from_ms: 0, to_ms: 0 },
+        wallet: None,
+        provider: None,
+        actor: "somebody".to_owned(),
+        reason: "before such names were refused".to_owned(),
+        content_hash: "other".to_owned(),
+        created_ms: 0,
+    };
+    assert_eq!(store.put_run(&other, i64::MAX).await.unwrap(), None);
+    world.stack.passes().await.unwrap();
+    assert_eq!(store.cursor(store::Cursor::Pass(2), 0).await.unwrap(), at, "its minutes were not compared");
+    for name in [id, "daily-2026-11-30"] {
+        let body = serde_json::json!({"reference": name, "reason": "mine"});
+        let (status, problem) = world.control("POST", "/control/reconciliations", Some(body)).await;
+        let detail = problem["detail"].as_str().unwrap_or_default();
+        assert!(status == 422 && detail.contains("choose another"), "{status} {problem}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_run_whose_messages_are_lost_is_sent_again() {
     let world = submitted().await;
     taken_in(&world, "msg_1", &completed("j1")).await;

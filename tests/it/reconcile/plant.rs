@@ -10,7 +10,11 @@ use crate::harness::{HOUR_MS, accepted, relay_has_run, submitted_with};
 
 /// A world whose job j1 was completed by msg_1 and settled, three hours ago.
 pub async fn settled() -> Arc<World> {
-    let world = submitted_briefly().await;
+    settled_with(brief()).await
+}
+
+pub async fn settled_with(config: WorldConfig) -> Arc<World> {
+    let world = submitted_with(config).await;
     accepted(&world, "msg_1", &completed("j1")).await;
     world.drain().await.unwrap();
     later(&world, 3).await;

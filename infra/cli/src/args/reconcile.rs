@@ -11,7 +11,7 @@ pub struct ReconcileArgs {
     /// Why; recorded with the run, or with the decision
     #[arg(long, required_unless_present = "show")]
     pub reason: Option<String>,
-    /// The run's id and idempotency key; without it a fresh one for a new run. With --apply or --dismiss the run that found the case
+    /// The run's id and idempotency key; without it a fresh one for a new run ("pass-" and "daily-" begin the names of scheduled ones). With --apply or --dismiss the run that found the case
     #[arg(long, value_name = "ID")]
     pub reference: Option<String>,
     /// What to compare: receipts, wallets, reviews, provider-list; repeat for each; without it everything

@@ -54,7 +54,7 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
     if let Some(verdict) = not_yet(records, view.ledger) {
         return Decision::None(verdict);
     }
-    let charge = match records.job.price.charge(usage) {
+    let charge = match records.job.price.charge_for(records.priced_outcome(), usage) {
         Ok(charge) => charge,
         Err(error) => return review(Class::InvalidUsage, &error.to_string()),
     };

@@ -87,8 +87,7 @@ fn charge(ask: &Ask<'_>, job: &Job, outcome: Outcome) -> Result<Micros, NoEffect
         let note = "a success without usage is not zero: find the usage at the provider".to_owned();
         return Err(NoEffect::Review(Class::NoUsage, note));
     };
-    let charge = if outcome == Outcome::Success { job.price.charge(usage) } else { job.price.charge_partial(usage) };
-    charge.map_err(|error| match error {
+    job.price.charge_for(outcome, usage).map_err(|error| match error {
         UsageError::Missing => NoEffect::Review(Class::NoUsage, error.to_string()),
         _ => NoEffect::Review(Class::InvalidUsage, error.to_string()),
     })

@@ -290,8 +290,10 @@ impl Case {
 
     /// True when this finding is what this occurrence already says or said to a person who let it stand.
     pub fn covers(&self, finding: &Finding) -> bool {
-        let dismissed = self.resolution == Some(Resolution::Dismissed);
-        self.state == CaseState::Open || (dismissed && self.evidence == finding.evidence)
+        let identity = |listed: &Option<Listed>| listed.as_ref().map(Listed::identity);
+        let (before, now) = (identity(&self.listed), identity(&finding.listed));
+        let same = self.evidence == finding.evidence && (now.is_none() || before == now);
+        self.state == CaseState::Open || (self.resolution == Some(Resolution::Dismissed) && same)
     }
 
     /// The open case with newer evidence of the same fact, or nothing where it says the same.
@@ -330,6 +332,17 @@ pub enum Resolution {
     Gone,
 }
 
+impl Resolution {
+    /// The stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Dismissed => "dismissed",
+            Self::Gone => "gone",
+        }
+    }
+}
+
 /// A decision on one occurrence of a case; append-only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
@@ -342,6 +355,9 @@ pub struct Decision {
     /// Why.
     #[serde(rename = "rs")]
     pub reason: String,
+    /// The caller's own key, if one was given.
+    #[serde(rename = "rn", default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
     /// What was done, in words.
     #[serde(rename = "nt", default, skip_serializing_if = "String::is_empty")]
     pub note: String,

@@ -6,7 +6,7 @@ use crate::decide::settle::{above_cap, is_capped};
 use crate::job::{JobRecords, Outcome, Transition};
 use crate::ledger::{Entry, EntryKind, JobLedger};
 use crate::money::Micros;
-use crate::operation::{OperationKey, OperationName, OperationRecord, OperationState};
+use crate::operation::{Class, OperationKey, OperationName, OperationRecord, OperationState};
 use crate::price::Usage;
 use crate::receipt::Receipt;
 use crate::time::rfc3339;
@@ -18,7 +18,8 @@ pub struct JobView<'a> {
     pub records: &'a JobRecords,
     /// Its settlements.
     pub ledger: &'a JobLedger,
-    /// The receipt and records of the event that decided the last transition; read only where the hold is open.
+    /// The receipt and records of the event that decided the last transition; read only where the hold is open or a
+    /// charge is lacking.
     pub decider: Option<(&'a Receipt, &'a [OperationRecord])>,
     /// True when the provider's profile names a list that can be asked for usage.
     pub has_list: bool,
@@ -32,6 +33,7 @@ pub fn compare_job(view: &JobView<'_>) -> Vec<Finding> {
     match (view.records.transitions.last(), &view.ledger.close) {
         (None, None) => found.extend(expired(view)),
         (Some(last), None) => found.extend(unsettled(view, last)),
+        (Some(last), Some(_)) if lacks_charge(last, view.ledger) => found.extend(uncharged(view, last)),
         (Some(last), Some(_)) => found.extend(mismatch(view, last)),
         (None, Some(_)) => {}
     }
@@ -92,25 +94,56 @@ fn unsettled(view: &JobView<'_>, last: &Transition) -> Option<Finding> {
             Finding::new(CaseClass::NoUsage, action, subject(view), format!("{evidence}; the event has no usage"));
         return Some(with_hold(view, finding));
     }
-    let person = || Finding::new(CaseClass::Unsettled, Action::Person, subject(view), evidence.clone());
-    let Some((receipt, records)) = view.decider else { return Some(with_hold(view, person())) };
+    whose_turn(view, last, &evidence).map(|finding| with_hold(view, finding))
+}
+
+/// Whose turn the settlement of the deciding event is: nobody's finding while it waits or a person has it.
+fn whose_turn(view: &JobView<'_>, last: &Transition, evidence: &str) -> Option<Finding> {
+    let person = || Some(Finding::new(CaseClass::Unsettled, Action::Person, subject(view), evidence));
+    let Some((receipt, records)) = view.decider else { return person() };
     let (event, item, name) = (last.by.event.clone(), last.by.item.clone(), OperationName::SettleUsage);
     let key = OperationKey { event, item, name };
     if !receipt.operations().contains(&key) {
-        return Some(with_hold(view, person()));
+        return person();
     }
-    let finding = match records.iter().find(|record| record.key.as_ref() == Some(&key)) {
-        Some(record) if matches!(record.state, OperationState::Wait | OperationState::Review) => return None,
-        Some(record) if view.now_ms - record.changed_ms < GRACE_MS => return None,
+    match records.iter().find(|record| record.key.as_ref() == Some(&key)) {
+        Some(record) if matches!(record.state, OperationState::Wait | OperationState::Review) => None,
+        Some(record) if view.now_ms - record.changed_ms < GRACE_MS => None,
+        // A person let it be; an open hold is another matter, and speaks all the same.
+        Some(record) if record.class == Class::Dismissed && view.ledger.close.is_some() => None,
         Some(record) => {
             let evidence = format!("{evidence}; its settlement is recorded as {:?} without effect", record.state);
-            Finding::new(CaseClass::Unsettled, Action::Retry, Subject::Operation(key), evidence)
+            Some(Finding::new(CaseClass::Unsettled, Action::Retry, Subject::Operation(key), evidence))
         }
         // The same fact as the receipt's own comparison finds, and so the same case.
-        None if view.now_ms - receipt.arrival_ms >= GRACE_MS => not_dispatched(receipt, key),
-        None => return None,
-    };
-    Some(with_hold(view, finding))
+        None if view.now_ms - receipt.arrival_ms >= GRACE_MS => Some(not_dispatched(receipt, key)),
+        None => None,
+    }
+}
+
+/// True for a success that was not charged although the hold is closed: neither is the close of its version, nor is
+/// there a late capture of it.
+pub fn lacks_charge(last: &Transition, ledger: &JobLedger) -> bool {
+    let mut settled = ledger.close.iter().chain(&ledger.late);
+    last.outcome == Outcome::Success
+        && ledger.close.is_some()
+        && !settled.any(|entry| entry.version == Some(last.version))
+}
+
+/// The hold was closed before the success, and its late capture is missing: whose turn is it?
+fn uncharged(view: &JobView<'_>, last: &Transition) -> Option<Finding> {
+    if view.now_ms - last.created_ms < GRACE_MS {
+        return None;
+    }
+    let at = rfc3339(last.created_ms);
+    let evidence =
+        format!("success decided by {} at {at}, the hold was closed before, and nothing was charged", last.by);
+    let finding = whose_turn(view, last, &evidence)?;
+    let charge = last.usage.as_ref().and_then(|usage| view.records.job.price.charge_for(last.outcome, usage).ok());
+    Some(match charge {
+        Some(charge) => finding.with_money(charge, view.records.job.currency()),
+        None => finding,
+    })
 }
 
 /// The usage that the charge should be the price of: the newest correction's, else the transition's, else (for a
@@ -130,11 +163,7 @@ pub(super) fn charged_usage<'a>(view: &JobView<'a>, last: &'a Transition) -> Opt
 pub(super) fn difference(view: &JobView<'_>, last: &Transition, usage: &Usage, uncharged: Micros) -> Option<Micros> {
     let price = &view.records.job.price;
     let billed = last.outcome == Outcome::Success || view.records.job.policies.bill_partial;
-    let due = match last.outcome {
-        _ if !billed => Micros::ZERO,
-        Outcome::Success => price.charge(usage).ok()?,
-        _ => price.charge_partial(usage).ok()?,
-    };
+    let due = if billed { price.charge_for(last.outcome, usage).ok()? } else { Micros::ZERO };
     let captured = view.ledger.captured_by_usage().ok()?;
     due.minus(uncharged).ok()?.minus(captured).ok()
 }
@@ -189,7 +218,10 @@ pub fn compensation(listed: Option<&Listed>, records: &JobRecords, ledger: &JobL
     let last = records.transitions.last()?;
     let (charged, entry) = charged_usage(&view, last)?;
     let (usage, uncharged) = match listed.and_then(|listed| listed.usage.as_ref()) {
-        Some(usage) => (usage, above_cap(records, is_capped(records, ledger), records.job.price.charge(usage).ok()?)),
+        Some(usage) => {
+            let charge = records.job.price.charge_for(last.outcome, usage).ok()?;
+            (usage, above_cap(records, is_capped(records, ledger), charge))
+        }
         None => (charged, entry.uncharged),
     };
     let amount = difference(&view, last, usage, uncharged).filter(|amount| *amount != Micros::ZERO)?;

@@ -112,7 +112,8 @@ fn time(unit: TimeUnit, text: &str) -> Option<i64> {
     }
 }
 
-/// Compares what the list says of an ended job with what is recorded.
+/// Compares what the list says of an ended job with what is recorded. A job has one case of a class: what the list says
+/// by now takes the place of what it said before, so that nothing but the newest is ever applied.
 pub fn compare_listed(listed: &Listed, records: &JobRecords, ledger: &JobLedger, now_ms: i64) -> Option<Finding> {
     let subject = Subject::Job { tenant: records.job.tenant.clone(), job: records.job.job.clone() };
     let (outcome, currency) = (listed.outcome, records.job.currency());
@@ -126,14 +127,14 @@ pub fn compare_listed(listed: &Listed, records: &JobRecords, ledger: &JobLedger,
         let evidence =
             format!("the provider lists {} as {outcome:?}{at}, and no event of it was decided here", listed.reference);
         let finding = Finding::new(CaseClass::NeverDelivered, Action::AcceptFromAuthority, subject, evidence);
-        let finding = Finding { fact: listed.identity(), ..finding.with_listed(listed.clone()) };
+        let finding = finding.with_listed(listed.clone());
         return Some(records.hold().map_or(finding.clone(), |hold| finding.with_money(hold, currency)));
     };
     if last.outcome != outcome {
         let evidence =
             format!("the provider lists {outcome:?}; {:?} was decided by {}", last.outcome, last.by).to_lowercase();
         let finding = Finding::new(CaseClass::StatusDiffers, Action::Person, subject, evidence);
-        return Some(Finding { fact: format!("{outcome:?}"), ..finding.with_listed(listed.clone()) });
+        return Some(finding.with_listed(listed.clone()));
     }
     let usage = listed.usage.as_ref()?;
     let view = JobView { records, ledger, decider: None, has_list: true, now_ms };
@@ -147,12 +148,13 @@ pub fn compare_listed(listed: &Listed, records: &JobRecords, ledger: &JobLedger,
     if charged == usage {
         return None;
     }
-    let uncharged = above_cap(records, is_capped(records, ledger), records.job.price.charge(usage).ok()?);
+    let uncharged =
+        above_cap(records, is_capped(records, ledger), records.job.price.charge_for(last.outcome, usage).ok()?);
     let difference = difference(&view, last, usage, uncharged).filter(|difference| *difference != Micros::ZERO)?;
     let evidence =
         format!("the provider lists other usage than was charged by {}: {difference} more (negative: less)", entry.by);
     let finding = Finding::new(CaseClass::UsageDiffers, Action::Compensate, subject, evidence);
-    Some(Finding { fact: listed.identity(), ..finding.with_listed(listed.clone()).with_money(difference, currency) })
+    Some(finding.with_listed(listed.clone()).with_money(difference, currency))
 }
 
 /// A running job that a list read to its end does not have.

@@ -17,7 +17,7 @@ mod tests;
 mod wallets;
 
 pub use case::{Action, Case, CaseClass, CaseState, Decision, Finding, Resolution, Subject};
-pub use jobs::{Compensation, JobView, compare_job, compensation};
+pub use jobs::{Compensation, JobView, compare_job, compensation, lacks_charge};
 pub use listing::{ListPage, Listed, ListedEntry, compare_listed, missing_at_provider, read_page};
 pub use receipts::compare_receipt;
 pub use run::{ClassCount, Kind, Part, PartKey, PartMessage, PartResult, PartState, Run, Window};

@@ -110,6 +110,18 @@ fn the_same_fact_has_the_same_id_and_a_worn_out_retry_is_a_persons() {
     assert!(!third.resolved(Resolution::Applied).covers(&finding));
 }
 
+#[test]
+fn what_was_let_stand_opens_again_when_the_list_says_something_else() {
+    let running = JobRecords { transitions: Vec::new(), ..ended(None) };
+    let find = |input: &str| {
+        let entry = listed(Outcome::Success, input);
+        compare_listed(&entry, &running, &JobLedger::default(), LATER_MS).unwrap()
+    };
+    let dismissed = Case::open(&find("1200"), None, "r1", 1).resolved(Resolution::Dismissed);
+    assert_eq!(find("2200").case_id(), dismissed.id, "one case of a job, whatever its entry says");
+    assert!(dismissed.covers(&find("1200")) && !dismissed.covers(&find("2200")));
+}
+
 const PROFILE: &str = r#"
 [providers.acme]
 owner = "o"
