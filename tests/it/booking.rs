@@ -1,14 +1,19 @@
 //! create-job: a booking makes one job with one hold, whatever of it is said how often and in which order.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use domain::limits::RetryPolicy;
 use domain::operation::OperationName::CreateJob;
-use local::hook::HookDecision;
+use local::hook::{Call, CallHook, HookDecision};
 use local::world::World;
 use serde_json::{Value, json};
 use tokio::join;
 
 use crate::books::audit;
 use crate::harness::*;
+use crate::money::scene::meanwhile;
 
 /// acme's booking of 5.00 on small-1, with other members in place of these.
 fn booked(booking: &str, version: u32, more: Value) -> String {
@@ -140,6 +145,43 @@ async fn copies_at_the_same_moment_reserve_once() {
         assert_eq!(world.explain(id).await["status"], "completed", "{id}");
     }
     audit(&world);
+}
+
+/// Holds back the second of the first two reads of the booking's versions and of its job.
+#[derive(Debug, Default)]
+struct Between(AtomicUsize);
+
+impl CallHook for Between {
+    fn on_call(&self, call: &Call) -> HookDecision {
+        let text = String::from_utf8_lossy(&call.body);
+        let read = call.operation == "Query" && (text.contains("B|t1|b1") || text.contains("J|t1|booking-b1"));
+        if read && self.0.fetch_add(1, Ordering::SeqCst) == 1 {
+            return HookDecision::Delay(Duration::from_millis(500), Box::new(HookDecision::Pass));
+        }
+        HookDecision::Pass
+    }
+}
+
+/// Another event's version is taken in between the two reads: that makes no conflict of an honest version.
+#[tokio::test(start_paused = true)]
+async fn what_another_version_commits_between_the_two_reads_is_no_conflict() {
+    for (version, expected) in [(1, "noop: already-done"), (2, "done: job booking-b1 brought up to version 2")] {
+        let world = funded().await;
+        taken_in(&world, "b_1", &plain("b1", version)).await;
+        taken_in(&world, "b_2", &plain("b1", 1)).await;
+        let between = Arc::new(Between::default());
+        world.aws.add_hook(between.clone());
+        join!(work(&world, "b_1", CreateJob), async {
+            meanwhile().await;
+            assert_eq!(between.0.load(Ordering::SeqCst), 2, "the first event waits between its reads");
+            work(&world, "b_2", CreateJob).await;
+        });
+        assert_eq!(effect(&world, "b_2").await, "done: job booking-b1 made by version 1");
+        assert_eq!(effect(&world, "b_1").await, expected);
+        assert_eq!(held(&world).await, of("95.000000", "5.000000"));
+        assert_eq!(open_reviews(&world).await, [""; 0]);
+        audit(&world);
+    }
 }
 
 #[tokio::test(start_paused = true)]

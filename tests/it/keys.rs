@@ -188,3 +188,38 @@ async fn a_key_set_is_fetched_again_where_no_key_matches() {
     assert_eq!(sent().await, said(202, "accepted"));
     assert_eq!(vault.asked(), 2);
 }
+
+/// One of two secrets was forgotten: what it signs cannot be told from a forgery, so it is not refused for good.
+#[tokio::test(start_paused = true)]
+async fn where_one_of_several_secrets_is_missing_what_matches_none_is_500_and_the_others_serve() {
+    let more = format!("event_id = \"signed-id\"\n{LIKE_ACME}");
+    let profile = |secrets: &str| profile_of("beta", "standard-webhooks", r#"["*"]"#, secrets, &more);
+    let both = profile(r#"["BETA_SECRET", "OTHER_SECRET"]"#);
+    let world = World::new(config(&[both], &[("beta", WHSEC)])).await.unwrap();
+    assert_eq!(beta(WHSEC).send(&world, "a", completed("j1")).await, said(202, "accepted"));
+    assert_eq!(beta(ACME_SECRET).send(&world, "b", completed("j2")).await, said(500, "not-configured"));
+    // What is refused for another reason is no matter of the keys.
+    assert_eq!(deliver(&world, &binary(&world, "beta", vec![], b"{}")).await, said(401, "invalid-signature"));
+    assert_eq!(world.send("m1", &completed("j1")).await, said(202, "accepted"), "acme is not concerned");
+    // The same beside a secret that is fetched.
+    let vault = Arc::new(Vault::default());
+    vault.hold(PLACE, &[(CURRENT, WHSEC)]);
+    let fetched = profile(&format!("[{PLACE:?}, \"OTHER_SECRET\"]"));
+    let world = World::new(WorldConfig { keys: vault, ..config(&[fetched], &[]) }).await.unwrap();
+    assert_eq!(beta(WHSEC).send(&world, "a", completed("j1")).await, said(202, "accepted"));
+    assert_eq!(beta(ACME_SECRET).send(&world, "b", completed("j2")).await, said(500, "not-configured"));
+}
+
+/// The world begins at 2026-11-29T12:00:00Z.
+#[tokio::test(start_paused = true)]
+async fn a_missing_secret_is_missed_until_its_last_moment() {
+    let more = format!("event_id = \"signed-id\"\n{LIKE_ACME}");
+    let secrets = r#"["BETA_SECRET", { at = "OTHER_SECRET", id = "old", not_after = "2026-11-29T13:00:00Z" }]"#;
+    let rolled = profile_of("beta", "standard-webhooks", r#"["*"]"#, secrets, &more);
+    let world = World::new(config(&[rolled], &[("beta", WHSEC)])).await.unwrap();
+    world.clock.advance(3_600_000);
+    assert_eq!(beta(ACME_SECRET).send(&world, "a", completed("j1")).await, said(500, "not-configured"));
+    world.clock.advance(1_000);
+    assert_eq!(beta(ACME_SECRET).send(&world, "a", completed("j1")).await, said(401, "invalid-signature"));
+    assert_eq!(beta(WHSEC).send(&world, "b", completed("j2")).await, said(202, "accepted"));
+}

@@ -16,16 +16,20 @@ use store::{Attached, StoreError, Submitted};
 
 use crate::round::Round;
 
-/// One round. The balance's own condition covers the hold, so nothing depends on the order of reads but
-/// the booking's versions: they come first, and whatever came after them fails an absence.
+/// One round. The balance's own condition covers the hold, so nothing depends on the order of reads but the job and the
+/// booking's versions. The job comes first: one without a version was then submitted otherwise, since its first version is
+/// written with it. A version without the job was made between the two reads, and the job is read again.
 pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
     let (envelope, now_ms) = (&work.receipt.envelope, app.clock.now_ms());
     let (Some(asked), Some(wallet)) = (BookingVersion::of(envelope, &work.by, now_ms), &envelope.wallet) else {
         let note = "the receipt has no tenant, booking, version or wallet".to_owned();
         return Ok(Round::Verdict(NoEffect::Review(Class::Unreadable, note)));
     };
+    let mut stands = app.store.load_job(&asked.tenant, &asked.job).await?.map(|records| records.job);
     let versions = app.store.load_booking(&asked.tenant, &asked.booking).await?;
-    let stands = app.store.load_job(&asked.tenant, &asked.job).await?.map(|records| records.job);
+    if stands.is_none() && !versions.is_empty() {
+        stands = app.store.load_job(&asked.tenant, &asked.job).await?.map(|records| records.job);
+    }
     let balance = app.store.get_balance(&asked.tenant, wallet).await?;
     let ref_taken = match &envelope.provider_ref {
         Some(reference) => leads_elsewhere(app, work, reference, &asked).await?,

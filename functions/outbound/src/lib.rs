@@ -32,13 +32,9 @@ impl Operate for OutboundConsumer {
             let note = "this operation belongs to another consumer".to_owned();
             return Ok(NoEffect::Review(Class::Unreadable, note));
         }
-        let Some(configured) = configured(app, work) else {
-            let note = "the profile no longer says where events of this type are forwarded to".to_owned();
-            return Ok(NoEffect::Review(Class::NotPossible, note));
-        };
         let mut again = Again::new(app);
         for _ in 0..DECIDE_AGAIN_LIMIT {
-            match round(app, work, configured).await {
+            match round(app, work).await {
                 Ok(Some(verdict)) => return Ok(verdict),
                 Ok(None) => {}
                 Err(error) => again.after(error).await?,
@@ -54,14 +50,20 @@ fn configured<'a>(app: &'a App, work: &Work) -> Option<&'a Forward> {
 }
 
 /// One round; `None` means that the intent was just written, and what stands is read again.
-async fn round(app: &App, work: &Work, configured: &Forward) -> Result<Option<NoEffect>, StoreError> {
+async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     let group = group(&work.key, &work.receipt.envelope);
-    let to = configured.to.to_string();
+    let configured = configured(app, work);
+    // What was written down leaves as it was written, whatever the profile says by now: it is asked for a new intent only.
+    let to = configured.map(|forward| forward.to.to_string()).unwrap_or_default();
     let asked = Intent::forward(&work.key, &work.receipt, &to, group, app.clock.now_ms());
     let stands = app.store.get_intent(&asked.key).await?;
     match (forward::decide(&work.ask(app), &asked, stands.as_ref()), &stands) {
         (Decision::None(verdict), _) => Ok(Some(verdict)),
         (Decision::Send, Some(intent)) => send(app, intent).await.map(Some),
+        (Decision::Put | Decision::Send, _) if configured.is_none() => {
+            let note = "the profile no longer says where events of this type are forwarded to".to_owned();
+            Ok(Some(NoEffect::Review(Class::NotPossible, note)))
+        }
         (Decision::Put | Decision::Send, _) => app.store.put_intent(&asked).await.map(|()| None),
     }
 }
@@ -73,7 +75,9 @@ async fn send(app: &App, intent: &Intent) -> Result<NoEffect, StoreError> {
         return Ok(NoEffect::Review(Class::Unreadable, note));
     };
     let Some(address) = app.destinations.get(&to) else {
-        let note = format!("set the environment variable {} of the outbound function", to.variable());
+        let variable = to.variable();
+        let note =
+            format!("set the environment variable {variable} of the outbound function, and name it in a profile");
         return Ok(NoEffect::Wait(Class::Refused, note));
     };
     let sent = match &to {

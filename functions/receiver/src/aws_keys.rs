@@ -49,7 +49,13 @@ impl AwsKeys {
         let current = current?.ok_or(FetchError::Refused("Secrets Manager has no secret of this name"))?;
         let value = pick(current, member).ok_or(FetchError::Refused("the secret has no text member of this name"))?;
         let mut fetched = vec![Fetched { version: "AWSCURRENT", value }];
-        let previous = previous?.and_then(|text| pick(text, member));
+        let previous = match previous {
+            Err(error @ FetchError::Refused(_)) => {
+                tracing::warn!(secret = name, %error, "the version before the last rotation is left out");
+                None
+            }
+            other => other?.and_then(|text| pick(text, member)),
+        };
         fetched.extend(previous.map(|value| Fetched { version: PREVIOUS, value }));
         Ok(fetched)
     }

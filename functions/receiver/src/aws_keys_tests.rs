@@ -94,6 +94,29 @@ async fn a_secret_that_was_never_rotated_has_one_version() {
     assert_eq!(fetched(answer, "secretsmanager:a").await.unwrap(), [("AWSCURRENT", "plain".to_owned())]);
 }
 
+/// The version that a rotation replaced spoils nothing where it cannot be used; where it cannot be reached it is unknown.
+#[tokio::test(start_paused = true)]
+async fn a_previous_version_that_is_refused_is_left_out_and_one_that_does_not_answer_is_not() {
+    let refused: [Answer; 2] = [
+        |_, body| match body.contains("AWSCURRENT") {
+            true => (200, r#"{"SecretString":"plain"}"#.to_owned()),
+            false => (200, r#"{"SecretBinary":"AAAA"}"#.to_owned()),
+        },
+        |_, body| match body.contains("AWSCURRENT") {
+            true => (200, r#"{"SecretString":"plain"}"#.to_owned()),
+            false => error("AccessDeniedException"),
+        },
+    ];
+    for answer in refused {
+        assert_eq!(fetched(answer, "secretsmanager:a").await.unwrap(), [("AWSCURRENT", "plain".to_owned())]);
+    }
+    let busy: Answer = |_, body| match body.contains("AWSCURRENT") {
+        true => (200, r#"{"SecretString":"plain"}"#.to_owned()),
+        false => error("ThrottlingException"),
+    };
+    assert!(matches!(fetched(busy, "secretsmanager:a").await, Err(FetchError::Unavailable(_))));
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_somebody_must_repair_is_told_from_what_passes() {
     let refused: [Answer; 4] = [

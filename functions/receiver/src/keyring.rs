@@ -4,6 +4,8 @@
 //!
 //! - One endpoint's mistake stops no other. A missing or unusable secret is an error line and a 500 for its own endpoint,
 //!   a secret that cannot be reached now a 503: both are tried again by the provider, as a 401 would not be.
+//! - Where one of several secrets is missing, the others serve; a request that matches none of them may be signed with
+//!   the missing one, so it is a 500 too, until that one's last moment.
 //! - A rotated secret is noticed at once: where nothing matches, fetched keys are fetched anew, at most once in
 //!   [`REFRESH_MS`] per endpoint, so that forged requests cannot hammer Secrets Manager or a key server.
 //! - Keys that were good stay in use while their source is down, for [`MAX_STALE_MS`] at most.
@@ -38,6 +40,8 @@ pub(crate) enum Unusable {
 #[derive(Debug)]
 pub(crate) struct Keyring {
     slots: BTreeMap<String, Slot>,
+    /// By slug, the last Unix seconds of the secrets that are not there; `None` is for ever.
+    missing: BTreeMap<String, Vec<Option<i64>>>,
     fetch: Arc<dyn KeyFetch>,
     life_ms: i64,
 }
@@ -77,9 +81,19 @@ struct State {
 
 impl Keyring {
     /// Reads the environment through `variable` and parses what is there; each mistake is one error line.
-    pub(crate) fn new(profiles: &Profiles, variable: impl Fn(&str) -> Option<String>) -> Self {
-        let slots = profiles.iter().map(|profile| (profile.slug.to_string(), slot(profile, &variable)));
-        Self { slots: slots.collect(), fetch: Arc::new(NoFetch), life_ms: DEFAULT_LIFE_MS }
+    pub(crate) fn new(profiles: &Profiles, now_ms: i64, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let (mut slots, mut missing) = (BTreeMap::new(), BTreeMap::new());
+        for profile in profiles.iter() {
+            let (sources, lacking) = sources(profile, &variable);
+            // Where none is there, one line says so of the whole endpoint.
+            for secret in lacking.iter().filter(|secret| !sources.is_empty() && tried(secret.not_after_s, now_ms)) {
+                let variable = secret.place.variable();
+                tracing::error!(provider = %profile.slug, secret = %secret.id, variable, "a secret is missing");
+            }
+            slots.insert(profile.slug.to_string(), slot(profile, sources));
+            missing.insert(profile.slug.to_string(), lacking.iter().map(|secret| secret.not_after_s).collect());
+        }
+        Self { slots, missing, fetch: Arc::new(NoFetch), life_ms: DEFAULT_LIFE_MS }
     }
 
     pub(crate) fn set_fetch(&mut self, fetch: Arc<dyn KeyFetch>) {
@@ -114,6 +128,12 @@ impl Keyring {
         }
     }
 
+    /// Whether a secret is missing that would be tried at this time, so that a request that matches none of the others
+    /// cannot be called forged.
+    pub(crate) fn incomplete(&self, slug: &str, now_ms: i64) -> bool {
+        self.missing.get(slug).is_some_and(|missing| missing.iter().any(|&last_s| tried(last_s, now_ms)))
+    }
+
     /// After `used` matched nothing: keys that are newer, if there are any. An error where the last fetch failed, since
     /// then nobody can say that the request is not genuine.
     pub(crate) async fn newer(
@@ -138,13 +158,21 @@ fn due(state: &State, now_ms: i64) -> bool {
     state.tried_ms.is_none_or(|tried| now_ms.abs_diff(tried) >= REFRESH_MS.unsigned_abs())
 }
 
-fn slot(profile: &Profile, variable: &impl Fn(&str) -> Option<String>) -> Slot {
-    let mut sources = Vec::new();
+/// Whether a secret with this last moment is tried now.
+fn tried(not_after_s: Option<i64>, now_ms: i64) -> bool {
+    not_after_s.is_none_or(|last_s| last_s >= now_ms.div_euclid(1000))
+}
+
+type Sources = Vec<(SecretRef, Source)>;
+
+/// Where each secret of a profile comes from, and those that are not there.
+fn sources<'a>(profile: &'a Profile, variable: &impl Fn(&str) -> Option<String>) -> (Sources, Vec<&'a SecretRef>) {
+    let (mut sources, mut missing) = (Vec::new(), Vec::new());
     for secret in &profile.secrets {
         let source = match &secret.place {
             SecretPlace::Env(name) => variable(name).and_then(|value| match SecretPlace::reference(&value) {
                 Some(place) => Some(Source::Place(place)),
-                None if value.starts_with("secretsmanager:") || value.starts_with("jwks:") => {
+                None if SecretPlace::refers(&value) => {
                     tracing::error!(provider = %profile.slug, secret = %secret.id, "the reference is malformed");
                     None
                 }
@@ -152,14 +180,21 @@ fn slot(profile: &Profile, variable: &impl Fn(&str) -> Option<String>) -> Slot {
             }),
             place => Some(Source::Place(place.clone())),
         };
-        sources.extend(source.map(|source| (secret.clone(), source)));
+        match source {
+            Some(source) => sources.push((secret.clone(), source)),
+            None => missing.push(secret),
+        }
     }
+    (sources, missing)
+}
+
+fn slot(profile: &Profile, sources: Sources) -> Slot {
     if sources.iter().any(|(_, source)| matches!(source, Source::Place(_))) {
         let (slug, recipe) = (profile.slug.to_string(), profile.recipe.clone());
         return Slot::Fetched(Box::new(Fetched { slug, recipe, sources, state: Mutex::default() }));
     }
     let verifier = if sources.is_empty() {
-        Err(format!("none of its secrets is set: {}", profile.secret_names().join(", ")))
+        Err(format!("none of its secrets is set: {}", profile.secret_variables().join(", ")))
     } else {
         let secrets = sources.iter().filter_map(|(secret, source)| match source {
             Source::Value(value) => Some(named(secret, "", value)),

@@ -47,7 +47,7 @@ impl Receiver {
     /// Parses every profile's secrets, read by name through `secret`. A mistake is logged here, and
     /// requests for that endpoint get 500 so that the provider tries again (never 401).
     pub fn new(app: App, secret: impl Fn(&str) -> Option<String>) -> Self {
-        let keys = Keyring::new(&app.profiles, secret);
+        let keys = Keyring::new(&app.profiles, app.clock.now_ms(), secret);
         Self { app, keys, judge_at_ms: None, base_url: None, rejections: Rejections::default() }
     }
 
@@ -158,13 +158,14 @@ impl Receiver {
             Err(rejection) => rejection,
         };
         // Only these three can be a matter of the keys.
-        if matches!(rejection, Rejection::WrongSecretOrBody | Rejection::UnknownKey | Rejection::BadSecret)
+        let of_keys = matches!(rejection, Rejection::WrongSecretOrBody | Rejection::UnknownKey | Rejection::BadSecret);
+        if of_keys
             && let Some(newer) = self.keys.newer(slug, &verifier, clock_ms).await.map_err(unusable)?
             && let Ok(verified) = newer.verify(request, now_ms)
         {
             return Ok(Ok((newer, verified)));
         }
-        if rejection.is_configuration() {
+        if rejection.is_configuration() || (of_keys && self.keys.incomplete(slug, now_ms)) {
             return Err(answer::not_configured(profile));
         }
         Ok(Err(rejection))

@@ -19,7 +19,7 @@ mod wallets;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::profile::{ListUrl, Profiles};
+use domain::profile::{ListUrl, Profiles, SecretPlace};
 use domain::reconcile::{MAX_PART_RECEIVES, Part, PartKey, PartMessage, PartResult, PartState, Run};
 use runtime::App;
 use runtime::fetch::{Fetch, FetchError};
@@ -46,7 +46,7 @@ pub(crate) struct ListAccess {
 pub struct Reconciler {
     pub(crate) app: App,
     pub(crate) fetch: Arc<dyn Fetch>,
-    /// By slug; `Err` says which variable is missing.
+    /// By slug; `Err` says which variable is missing or holds a reference.
     pub(crate) lists: BTreeMap<String, Result<ListAccess, String>>,
 }
 
@@ -74,6 +74,10 @@ fn accesses(
             },
         };
         let header = list.header.as_ref().map(|header| match secret(&header.secret) {
+            Some(value) if SecretPlace::refers(&value) => Err(format!(
+                "the environment variable {} holds a reference, which is not resolved here: put the value itself there",
+                header.secret
+            )),
             Some(value) => Ok((header.name.clone(), format!("{}{value}", header.prefix))),
             None => Err(format!("the environment variable {} is not set", header.secret)),
         });

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use domain::limits::RetryPolicy;
-use domain::profile::{Profile, Profiles};
+use domain::profile::{Profile, Profiles, SecretPlace};
 use local::gateway::{Gateway, GatewayConfig};
 use local::provider::ProviderSimulator;
 use local::provider_list::{LIST_URL, SimulatorFetch};
@@ -74,9 +74,7 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
 /// The provider simulator: a subscription for each profile whose secret is set and whose scheme can sign.
 fn provider(args: &DevArgs, profiles: &Profiles) -> Result<ProviderSimulator, CliError> {
     let signer = |profile: &Profile| {
-        let named = profile.secret_names().into_iter();
-        let live = named.filter_map(|name| secret(name).map(|value| Secret::new(name, value))).collect();
-        let verifier = Verifier::new(profile.recipe.clone(), live).ok()?;
+        let verifier = Verifier::new(profile.recipe.clone(), signing(profile, secret)).ok()?;
         Some((profile.slug.to_string(), verifier))
     };
     let file = args.data.as_ref().map(|dir| dir.join("provider.jsonl"));
@@ -85,6 +83,23 @@ fn provider(args: &DevArgs, profiles: &Profiles) -> Result<ProviderSimulator, Cl
     }
     ProviderSimulator::open(profiles.iter().filter_map(signer).collect(), file.as_deref())
         .map_err(|e| CliError::Failed(format!("the provider simulator's event store: {e}")))
+}
+
+/// The secrets that the simulator signs with. A reference is left out: only the receiver fetches what it names.
+fn signing(profile: &Profile, variable: impl Fn(&str) -> Option<String>) -> Vec<Secret> {
+    let mut secrets = Vec::new();
+    for name in profile.secret_variables() {
+        match variable(name) {
+            Some(value) if SecretPlace::refers(&value) => tracing::warn!(
+                provider = %profile.slug, variable = name,
+                "it holds a reference, which the simulator cannot sign with: set it to the secret itself to simulate this \
+                 provider"
+            ),
+            Some(value) => secrets.push(Secret::new(name, value)),
+            None => {}
+        }
+    }
+    secrets
 }
 
 /// From the environment; only the sample provider has defaults: a secret, and the simulator's list of jobs.
@@ -162,4 +177,23 @@ fn log_to_stderr() {
     let lines = tracing_subscriber::fmt().with_target(false).with_writer(std::io::stderr);
     let lines = lines.with_max_level(tracing::level_filters::LevelFilter::TRACE).finish().with(filter);
     let _ = tracing::subscriber::set_global_default(lines);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+    use super::*;
+
+    #[test]
+    fn the_simulator_signs_with_values_of_variables_and_not_with_references() {
+        let rolled = r#"[{ at = "OLD_SECRET", id = "2026-11" }, "NEW_SECRET", "secretsmanager:hooks/acme"]"#;
+        let text = runtime::lambda::PROVIDERS_TOML.replacen(r#"["ACME_WEBHOOK_SECRET"]"#, rolled, 1);
+        let profiles = Profiles::parse(&text).unwrap();
+        let set = |name: &str| match name {
+            "OLD_SECRET" => Some("old".to_owned()),
+            "NEW_SECRET" => Some("secretsmanager:hooks/acme#NEW".to_owned()),
+            _ => None,
+        };
+        assert_eq!(signing(profiles.get("acme").unwrap(), set), [Secret::new("OLD_SECRET", "old")]);
+    }
 }

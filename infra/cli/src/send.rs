@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use domain::profile::{IdSource, Profile, Profiles, Source};
+use domain::profile::{IdSource, Profile, Profiles, SecretPlace, Source};
 use signature::{Headers, Request, Secret, SignError, Verifier};
 
 use crate::api::Api;
@@ -18,6 +18,8 @@ use crate::files;
 use crate::output;
 use crate::secrets::configured;
 use crate::volley::fire;
+
+const CONTENT_TYPE: &str = "content-type";
 
 /// Signs and sends.
 pub fn run(args: SendArgs) -> Result<ExitCode, CliError> {
@@ -48,7 +50,8 @@ pub fn run(args: SendArgs) -> Result<ExitCode, CliError> {
     })?;
     output::print(&if args.format.json { tally.json().to_string() } else { tally.table() })?;
     if tally.refused_signatures() && !args.format.json {
-        let names = profile.secret_names().join(" or ");
+        let places: Vec<String> = profile.secrets.iter().map(|secret| secret.place.to_string()).collect();
+        let names = places.join(" or ");
         let _ = writeln!(
             io::stderr(),
             "401: the server's {names} must hold the secret that this was signed with, and its clock the time."
@@ -79,15 +82,31 @@ pub fn read(file: &Path) -> Result<Vec<u8>, CliError> {
 }
 
 fn verifier(profile: &Profile, given: Option<String>) -> Result<Verifier, CliError> {
-    let given = given.map(|value| ("--secret".to_owned(), value));
-    let secret =
-        given.or_else(|| configured(profile.slug.as_str(), &profile.secret_names(), |name| std::env::var(name).ok()));
-    let (name, value) = secret.ok_or_else(|| {
-        let names = profile.secret_names().join(" or ");
-        CliError::Misuse(format!("no secret to sign with: set {names}, or give --secret"))
-    })?;
+    let (name, value) = secret(profile, given, |name| std::env::var(name).ok())?;
     let secret = Secret::new(name, value);
     Verifier::new(profile.recipe.clone(), vec![secret]).map_err(|error| CliError::Misuse(error.to_string()))
+}
+
+/// The secret to sign with, and where it was found. A reference is refused: only the receiver fetches what it names.
+fn secret(
+    profile: &Profile, given: Option<String>, variable: impl Fn(&str) -> Option<String>,
+) -> Result<(String, String), CliError> {
+    let names = profile.secret_variables();
+    let given = given.map(|value| ("--secret".to_owned(), value));
+    let found = given.or_else(|| configured(profile.slug.as_str(), &names, variable));
+    match found {
+        Some((name, value)) if SecretPlace::refers(&value) => Err(CliError::Misuse(format!(
+            "{name} holds a reference, which is not fetched here: give the secret itself with --secret"
+        ))),
+        Some(found) => Ok(found),
+        None if names.is_empty() => {
+            Err(CliError::Misuse("no secret to sign with: the profile names no variable, so give --secret".to_owned()))
+        }
+        None => {
+            let names = names.join(" or ");
+            Err(CliError::Misuse(format!("no secret to sign with: set {names}, or give --secret")))
+        }
+    }
 }
 
 /// The delivery's id: as asked, else a fresh one. Where the id stands in the body, asking for one is a mistake.
@@ -112,6 +131,10 @@ fn event_id(profile: &Profile, asked: Option<String>, random: &mut fastrand::Rng
 fn event_type(profile: &Profile, asked: Option<String>) -> Result<Option<(String, String)>, CliError> {
     let misuse = |what: String| Err(CliError::Misuse(what));
     match (&profile.event_type, asked) {
+        (Source::Header(name), None) if name.eq_ignore_ascii_case(CONTENT_TYPE) => Ok(None), // it is sent anyhow
+        (Source::Header(name), Some(_)) if name.eq_ignore_ascii_case(CONTENT_TYPE) => {
+            misuse(format!("--type cannot be used: {} takes the content type for it", profile.slug))
+        }
         (Source::Header(name), Some(value)) => Ok(Some((name.clone(), value))),
         (Source::Header(name), None) => {
             misuse(format!("{} names the event type in header {name}: give it with --type", profile.slug))
@@ -136,7 +159,7 @@ struct Delivery<'a> {
 impl Delivery<'_> {
     /// The headers of one attempt, counted from 1.
     fn headers(&self, attempt: u32, now_ms: i64) -> Result<Vec<(String, String)>, CliError> {
-        let mut headers = vec![("content-type".to_owned(), self.content_type().to_owned())];
+        let mut headers = vec![(CONTENT_TYPE.to_owned(), self.content_type().to_owned())];
         headers.extend(self.event_type.clone());
         if let Some(Source::Header(name)) = &self.profile.attempt {
             headers.push((name.clone(), attempt.to_string()));

@@ -87,3 +87,33 @@ fn an_unusable_secret_is_refused_without_showing_it() {
     let refused = verifier(profiles.get("acme").unwrap(), Some("whsec_!!private!!".to_owned()));
     assert!(matches!(refused, Err(CliError::Misuse(text)) if !text.contains("private")));
 }
+
+/// A secret's public name is not its variable.
+#[test]
+fn the_secret_is_read_from_its_variable_and_a_reference_is_no_secret() {
+    let rolled = r#"[{ at = "OLD_SECRET", id = "2026-11" }]"#;
+    let text = runtime::lambda::PROVIDERS_TOML.replacen(r#"["GITHUB_WEBHOOK_SECRET"]"#, rolled, 1);
+    let profiles = Profiles::parse(&text).unwrap();
+    let github = profiles.get("github").unwrap();
+    let set = |value: &'static str| move |name: &str| (name == "OLD_SECRET").then(|| value.to_owned());
+    assert_eq!(secret(github, None, set("s3cret")).unwrap(), ("OLD_SECRET".to_owned(), "s3cret".to_owned()));
+    let told = |found| match found {
+        Err(CliError::Misuse(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(told(secret(github, None, |_| None)).contains("set OLD_SECRET,"));
+    for reference in ["secretsmanager:hooks/github#KEY", "secretsmanager:", "jwks:https://x/y"] {
+        let text = told(secret(github, None, set(reference)));
+        assert!(text.contains("OLD_SECRET holds a reference") && text.contains("--secret"), "{text}");
+        assert!(told(secret(github, Some(reference.to_owned()), |_| None)).contains("--secret holds"));
+    }
+}
+
+#[test]
+fn a_type_that_is_the_content_type_is_not_asked_for() {
+    let file = include_str!("../../profiles/braintree.toml");
+    let profiles = Profiles::parse(file).unwrap();
+    let braintree = profiles.get("braintree").unwrap();
+    assert_eq!(event_type(braintree, None).unwrap(), None);
+    assert!(event_type(braintree, Some("x".to_owned())).is_err());
+}

@@ -69,7 +69,7 @@ impl Intent {
     pub fn forward(operation: &OperationKey, receipt: &Receipt, to: &str, group: String, now_ms: i64) -> Self {
         let key = forward_key(operation, &receipt.envelope);
         let content = content(receipt);
-        let content_hash = hex_sha256(&text(&content));
+        let content_hash = hex_sha256(&text(&told(&content)));
         Self {
             request: request(&key, operation, receipt, content),
             key,
@@ -130,6 +130,20 @@ fn content(receipt: &Receipt) -> Members {
         ("data", if envelope.data.is_empty() { Value::Null } else { json!(envelope.data) }),
     ];
     members.into_iter().filter(|(_, value)| !value.is_null()).collect()
+}
+
+/// What of it is compared with another event of the same action: whose job it is and who pays may have been looked up for
+/// one of the two only, and follow from what names the job.
+fn told(content: &Members) -> Members {
+    let mut told = content.clone();
+    if told.contains_key("provider_job_ref") {
+        told.remove("tenant");
+        told.remove("job");
+        told.remove("wallet");
+    } else if told.contains_key("job") {
+        told.remove("wallet");
+    }
+    told
 }
 
 fn request(key: &str, operation: &OperationKey, receipt: &Receipt, content: Members) -> String {

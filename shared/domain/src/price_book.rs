@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::de::ValueDeserializer;
 
-use crate::config::shape::{self, Field, Form, Kind};
+use crate::config::shape::{self, Field, Form, Kind, TIME_TEXT};
 use crate::config::{Document, FileError, Finding, Problem};
 use crate::ids::{ModelId, TenantId};
 use crate::money::{Currency, Micros};
@@ -66,7 +66,7 @@ pub static SHAPE: Kind = Kind::Table(&[Field::may("price", Kind::List(&PRICE, 0)
 static PRICE: Kind = Kind::Table(&[
     Field::must("model", Kind::Text, "the model, as jobs name it"),
     Field::must("version", Kind::Text, "the version's name, shown beside every charge; at most 64 bytes"),
-    Field::must("effective", Kind::Form(&TIME), "from when on submissions pin it, as 2026-01-01T00:00:00Z"),
+    Field::must("effective", Kind::Form(&TIME_TEXT), "from when on submissions pin it, as 2026-01-01T00:00:00Z"),
     Field::may("tenant", Kind::Text, "for this tenant only; its own terms go before the general ones"),
     Field::must("currency", Kind::Form(&CURRENCY), "the ISO 4217 code of the wallets that pay"),
     Field::must("rates", Kind::Names(&RATE), "by unit name: `rates.seconds = { price = \"0.0002\" }`"),
@@ -81,14 +81,6 @@ static RATE: Kind = Kind::Table(&[
     Field::may("max", Kind::Form(&QUANTITY), "the most of one event; above it a person looks"),
 ]);
 
-static TIME: Form = Form {
-    is: "a time as 2026-01-01T00:00:00Z",
-    pattern: r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$",
-    check: |text| {
-        let told = |_| ("this is no time".to_owned(), "write it as 2026-01-01T00:00:00Z, in quotes".to_owned());
-        text.parse::<jiff::Timestamp>().map(|_| ()).map_err(told)
-    },
-};
 static CURRENCY: Form = Form {
     is: "an ISO 4217 currency code",
     pattern: "^[A-Z]{3}$",

@@ -2,13 +2,20 @@
 
 use std::sync::{Arc, Mutex};
 
+use domain::event::EventRef;
+use domain::ids::ItemId;
 use domain::limits::RetryPolicy;
+use domain::message::Message;
+use domain::operation::OperationKey;
+use domain::profile::Profiles;
 use local::hook::{Call, CallHook, Fault, HookDecision, Service};
 use local::stack::Function;
+use runtime::App;
+use runtime::sqs::{SqsAttributes, SqsEvent, SqsRecord};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::harness::{MINUTE_MS, throttled, unreachable};
+use crate::harness::{MINUTE_MS, failures, open_reviews, throttled, unreachable};
 
 /// Every SendMessage to the destination, as it was sent.
 #[derive(Debug, Default)]
@@ -132,4 +139,44 @@ async fn a_forward_whose_tries_are_used_up_is_sent_again_when_a_person_says_so()
     world.drain().await.unwrap();
     assert_eq!(arrived(&world).len(), 1);
     assert!(wire.same() > 3, "three tries, and the last one");
+}
+
+/// Hands the forward of an event to a consumer whose profile has no rule for its type any more.
+async fn without_its_rule(world: &World, id: &str) {
+    let text = GITHUB.replace("\"*\" = { operations = [\"forward\"] }\n", "");
+    let profiles = Profiles::parse(&text).unwrap();
+    assert!(profiles.get("github").unwrap().rule("issues").is_none());
+    let app = App { profiles: Arc::new(profiles), ..world.stack.app.clone() };
+    let event: EventRef = format!("github/{id}").parse().unwrap();
+    let key = OperationKey { event: event.clone(), item: ItemId::only(), name: Forward };
+    let records = app.store.load_event(&event).await.unwrap().unwrap();
+    let generation = records.operation(&key).map_or(0, |record| record.generation);
+    let body = Message::new(key, generation, "g".to_owned()).to_json();
+    let attributes = SqsAttributes { message_group_id: "g".to_owned(), approximate_receive_count: "1".to_owned() };
+    let records = vec![SqsRecord { message_id: id.to_owned(), body, attributes }];
+    assert_eq!(failures(outbound::handle(&app, SqsEvent { records }).await), [""; 0]);
+}
+
+/// What was written down before the rule went leaves as it was written; what left is done; nothing new is begun.
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_is_removed_takes_back_no_intent() {
+    let (world, wire, rule) = hooked_world("SendMessage", &[QUEUE], usize::MAX, unreachable()).await;
+    send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
+    world.drain().await.unwrap();
+    assert!(rule.hits() > 0 && arrived(&world).is_empty());
+    without_its_rule(&world, "d-1").await;
+    let sent = arrived(&world);
+    assert_eq!(sent.len(), 1);
+    let first = wire.0.lock().unwrap()[0]["MessageBody"].as_str().unwrap().to_owned();
+    assert_eq!(serde_json::from_str::<Value>(&first).unwrap(), sent[0].0, "the bytes of the first try");
+    assert_eq!(state(&world, "d-1").await, "done already-done");
+    // It has left: that is not undone either.
+    without_its_rule(&world, "d-1").await;
+    assert_eq!(state(&world, "d-1").await, "done already-done");
+    assert_eq!((arrived(&world).len(), open_reviews(&world).await), (1, vec![]));
+    // Without an intent there is nothing to send it by.
+    send(&world, "d-2", "issues", &json!({"action": "opened"})).await;
+    without_its_rule(&world, "d-2").await;
+    assert_eq!(state(&world, "d-2").await, "needs-review not-possible");
+    assert_eq!(arrived(&world).len(), 1);
 }

@@ -14,6 +14,6 @@ mod pairs;
 mod phases;
 mod races;
 mod rules;
-mod scene;
+pub mod scene;
 mod values;
 mod walk;

@@ -147,10 +147,21 @@ async fn a_list_that_cannot_be_opened_is_said_and_a_provider_without_one_is_pass
         "url = \"env:ACME_LIST_URL\"",
         "url = \"env:ACME_LIST_URL\"\nheader = { name = \"authorization\", secret = \"ACME_TOKEN\" }",
     );
+    let with_header = config.clone();
     let world = submitted_with(config).await;
     later(&world, 3).await;
     let run = list_of(&world, "first").await;
     assert_eq!(run["skipped"], json!(["list of acme: the environment variable ACME_TOKEN is not set"]));
+    // A reference would go to the provider as it stands.
+    for reference in ["secretsmanager:hooks/acme#TOKEN", "jwks:https://x/y"] {
+        let mut config = with_header.clone();
+        config.secrets.insert("ACME_TOKEN".to_owned(), reference.to_owned());
+        let world = submitted_with(config).await;
+        later(&world, 3).await;
+        let run = list_of(&world, "first").await;
+        let said = run["skipped"][0].as_str().unwrap();
+        assert!(said.contains("ACME_TOKEN holds a reference") && !said.contains(reference), "{run}");
+    }
     let mut config = brief();
     config.secrets.remove("ACME_LIST_URL");
     let world = submitted_with(config).await;

@@ -43,6 +43,16 @@ pub struct Form {
     pub check: fn(&str) -> Result<(), (String, String)>,
 }
 
+/// A moment, in either file.
+pub(crate) static TIME_TEXT: Form = Form {
+    is: "a time as 2026-01-01T00:00:00Z",
+    pattern: r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$",
+    check: |text| {
+        let told = |_| ("this is no time".to_owned(), "write it as 2026-01-01T00:00:00Z, in quotes".to_owned());
+        text.parse::<jiff::Timestamp>().map(|_| ()).map_err(told)
+    },
+};
+
 /// One field of a table.
 pub struct Field {
     /// Its name.

@@ -245,9 +245,14 @@ impl Profile {
         format!("{}-", &hex_sha256(&named.join("\n"))[..8])
     }
 
-    /// The secrets' names, for messages.
+    /// The secrets' public names, for display. Where a secret is its [`SecretPlace`] says.
     pub fn secret_names(&self) -> Vec<&str> {
         self.secrets.iter().map(|secret| secret.id.as_str()).collect()
+    }
+
+    /// The environment variables that hold its secrets, or references to them.
+    pub fn secret_variables(&self) -> Vec<&str> {
+        self.secrets.iter().filter_map(|secret| secret.place.variable()).collect()
     }
 
     /// The handoff worksheet: what everybody who runs or uses this endpoint should know, in Markdown.

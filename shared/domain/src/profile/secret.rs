@@ -50,6 +50,19 @@ impl SecretPlace {
         valid.then(|| Self::Jwks(url.to_owned()))
     }
 
+    /// Whether a value is meant as a reference, well-formed or not. It is never a secret.
+    pub fn refers(text: &str) -> bool {
+        text.starts_with("secretsmanager:") || text.starts_with("jwks:")
+    }
+
+    /// The environment variable that it names.
+    pub fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Env(name) => Some(name),
+            Self::SecretsManager { .. } | Self::Jwks(_) => None,
+        }
+    }
+
     /// Whether it is fetched while the receiver runs.
     pub fn is_remote(&self) -> bool {
         !matches!(self, Self::Env(_))

@@ -2,7 +2,7 @@
 
 use super::secret::{SecretPlace, remedy};
 use super::{Destination, Source};
-use crate::config::shape::{Field, Form, Kind};
+use crate::config::shape::{Field, Form, Kind, TIME_TEXT};
 use crate::json::Pointer;
 use crate::operation::OperationName;
 
@@ -220,14 +220,6 @@ static PLACE: Form = Form {
     is: "the name of a secret",
     pattern: r"^([A-Z_][A-Z0-9_]*|secretsmanager:[A-Za-z0-9/_+=.@:-]+(#.+)?|jwks:https://\S+)$",
     check: |text| text.parse::<SecretPlace>().map(|_| ()).map_err(|cause| (cause.to_owned(), remedy())),
-};
-static TIME_TEXT: Form = Form {
-    is: "a time as 2026-01-01T00:00:00Z",
-    pattern: r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$",
-    check: |text| {
-        let told = |_| ("this is no time".to_owned(), "write it as 2026-01-01T00:00:00Z, in quotes".to_owned());
-        text.parse::<jiff::Timestamp>().map(|_| ()).map_err(told)
-    },
 };
 static CHARACTER: Form = Form {
     is: "one character",

@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::{IdSource, Profile, Source};
+use super::{ANY_TYPE, IdSource, Profile, Source};
 use crate::limits::RetryPolicy;
+use crate::operation::OperationName;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -24,7 +25,10 @@ pub(super) fn markdown(profile: &Profile) -> String {
         let row = [name.clone(), outcome, names.join(", ") + &why, only.join(", ")].map(|cell| escaped(&cell));
         let _ = writeln!(out, "| {} |", row.join(" | "));
     }
-    out.push_str("\nEvery other type is recorded and answered `ignored`.\n");
+    if !profile.events.contains_key(ANY_TYPE) {
+        out.push_str("\nEvery other type is recorded and answered `ignored`.\n");
+    }
+    leaving(&mut out, profile);
     out.push_str(REPLAY);
     if !profile.notes.is_empty() {
         out.push_str("\n## Notes\n\n");
@@ -33,6 +37,36 @@ pub(super) fn markdown(profile: &Profile) -> String {
         }
     }
     out
+}
+
+/// Which types are forwarded where and under which key, and the further values that each carries; nothing where none is.
+fn leaving(out: &mut String, profile: &Profile) {
+    let mut rows = Vec::new();
+    for (name, rule) in &profile.events {
+        let forward = rule.forward.as_ref().filter(|_| rule.operations.contains(&OperationName::Forward));
+        if forward.is_none() && rule.data.is_empty() {
+            continue;
+        }
+        let to = forward.map_or_else(String::new, |forward| format!("`{}`", forward.to));
+        let key = match forward.map(|forward| forward.action_key.as_slice()) {
+            None => String::new(),
+            Some([]) => "one per event and item".to_owned(),
+            Some(parts) => format!("the type, {}", listed(parts.iter())),
+        };
+        let data: Vec<String> = rule.data.iter().map(|(name, source)| format!("{name} = `{source}`")).collect();
+        rows.push([name.clone(), to, key, data.join(", ")].map(|cell| escaped(&cell)).join(" | "));
+    }
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("\n## Forwards and further values\n\n| event type | destination | key | data |\n|---|---|---|---|\n");
+    for row in rows {
+        let _ = writeln!(out, "| {row} |");
+    }
+}
+
+fn listed<T: std::fmt::Display>(all: impl Iterator<Item = T>) -> String {
+    all.map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ")
 }
 
 type Row = (&'static str, String);
@@ -83,7 +117,15 @@ fn identity(profile: &Profile) -> Vec<Row> {
     let order = if orders.is_empty() { "none".to_owned() } else { orders.join(", ") };
     let ignored: Vec<String> = profile.hash_ignore.iter().map(|pointer| format!("`{pointer}`")).collect();
     let ignored = if ignored.is_empty() { "none".to_owned() } else { ignored.join(", ") };
+    let items = match &profile.items {
+        None => "one event".to_owned(),
+        Some(items) => match &items.id {
+            Some(id) => format!("the items at `body:{}`, each named by `item:{id}`", items.at),
+            None => format!("the items at `body:{}`, each named by its place", items.at),
+        },
+    };
     vec![
+        ("a delivery carries", items),
         ("event id", id),
         ("id covered by the signature", if profile.id_signed { "yes" } else { "NO" }.to_owned()),
         ("event type", format!("`{}`", profile.event_type)),
@@ -152,4 +194,54 @@ fn table(out: &mut String, rows: &[Row]) {
 /// A bar would end the cell.
 fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+    use crate::profile::Profiles;
+
+    const PROFILE: &str = r#"
+[providers.mine]
+owner = "team"
+signature = { scheme = "stripe" }
+secrets = ["MINE"]
+retry_window_hours = 72
+retention_days = 0
+tenants = ["*"]
+event_id = "body:/id"
+items = "/list"
+item_id = "item:/id"
+event_type = "item:/type"
+forward = { to = "sqs:QUEUE_URL" }
+data = { action = "item:/action" }
+[providers.mine.events]
+"ping" = { operations = [] }
+"closed" = { operations = ["forward"], forward = { to = "eventbridge:BUS", action_key = ["item:/number", "item:/action"] } }
+"opened" = { operations = ["forward"], data = { title = "item:/title" } }
+"#;
+
+    #[test]
+    fn it_says_what_leaves_and_what_a_delivery_carries() {
+        let sheet = |text: &str| Profiles::parse(text).unwrap().get("mine").unwrap().worksheet();
+        let some = sheet(PROFILE);
+        let ignored = "Every other type is recorded and answered `ignored`.";
+        for row in [
+            "| a delivery carries | the items at `body:/list`, each named by `item:/id` |",
+            "| closed | `eventbridge:BUS` | the type, `item:/number`, `item:/action` | action = `item:/action` |",
+            "| opened | `sqs:QUEUE_URL` | one per event and item | action = `item:/action`, title = `item:/title` |",
+            "| ping |  |  | action = `item:/action` |",
+            ignored,
+        ] {
+            assert_eq!(some.lines().filter(|line| *line == row).count(), 1, "{row}\n{some}");
+        }
+        let any = sheet(&format!("{PROFILE}\"*\" = {{ operations = [\"forward\"] }}\n"));
+        assert!(!any.contains(ignored), "{any}");
+        assert!(
+            any.lines()
+                .any(|line| line == "| * | `sqs:QUEUE_URL` | one per event and item | action = `item:/action` |")
+        );
+        let plain = PROFILE.replace("items = \"/list\"\nitem_id = \"item:/id\"\n", "").replace("item:/", "body:/");
+        assert!(sheet(&plain).lines().any(|line| line == "| a delivery carries | one event |"));
+    }
 }
