@@ -83,7 +83,7 @@ async fn old_review(app: &App, key: OperationKey) -> Result<Option<Finding>, Sto
 
 async fn has_effect(app: &App, key: &OperationKey, record: &OperationRecord) -> Result<bool, StoreError> {
     let Some(event) = app.store.load_event(&key.event).await? else { return Ok(false) };
-    Ok(app.store.effects_of(&event.receipt).await?.effect(key, Some(record)).is_some())
+    Ok(app.store.effects_of(&event.receipt.of_item(&key.item)).await?.effect(key, Some(record)).is_some())
 }
 
 fn old_conflict(event: EventRef, hash: &str, since_ms: i64) -> Finding {

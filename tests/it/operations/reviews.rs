@@ -154,7 +154,7 @@ async fn a_damaged_record_is_shown_as_that_and_hides_no_other() {
         [
             json!([conflict, "unreadable", []]),
             json!(["settle-usage:acme/msg_1", "unreadable", []]),
-            json!(["settle-usage:acme/msg_2", "contested", ["retry", "close"]]),
+            json!(["settle-usage:acme/msg_2", "conflict", ["retry", "close"]]),
         ]
     );
     let (status, body) = ask(&world, "GET", "/control/status", None).await;

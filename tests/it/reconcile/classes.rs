@@ -220,7 +220,7 @@ async fn a_late_capture_that_waits_or_that_a_person_gave_up_is_nobodys_finding()
 async fn a_review_whose_effect_exists_is_a_stale_record_and_no_old_review() {
     let world = settled().await;
     plant(&world, OperationState::Review, Class::Transient, 25 * HOUR_MS).await;
-    let run = world.reconcile("first", json!({"kinds": ["reviews"]})).await.unwrap();
+    let run = world.reconcile("reviews", json!({"kinds": ["reviews"]})).await.unwrap();
     assert_eq!((told(&run), &run["examined"]), (vec![], &json!(1)), "{run}");
     done_at_once_and_gone(&world, "stale-record", "close").await;
 }
