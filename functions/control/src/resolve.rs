@@ -10,7 +10,7 @@ use domain::event::{By, EventRef};
 use domain::ids::Reference;
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState, hex_sha256};
-use domain::receipt::{Conflict, Receipt};
+use domain::receipt::{Conflict, Receipt, UNREADABLE};
 use domain::review::{Action, Alternative, Decision, ReviewId, allowed, waive};
 use runtime::App;
 use runtime::dispatch::message;
@@ -203,6 +203,9 @@ impl Plan {
         {
             app.dispatch(&[message(&both.1, key.clone(), both.0.generation)]).await;
         }
+        if let Some(release) = &self.release {
+            app.send_posted(release).await;
+        }
         tracing::info!(
             review = %self.decision.review, action = self.decision.action.as_str(), actor = %self.decision.actor,
             class = %self.decision.class, released = self.decision.released, "review decided"
@@ -299,7 +302,8 @@ async fn release(
             );
             Err(Refusal::Problem(Problem::new(409, "release-needed", "The job's hold is open", detail)))
         }
-        posting => Ok(posting),
+        Some(posting) => Ok(Some(app.telling(posting, &balance).await?)),
+        None => Ok(None),
     }
 }
 
@@ -315,7 +319,7 @@ fn close_conflict(
     }
     let now_ms = app.clock.now_ms();
     let mut decision = decision(review, request, now_ms);
-    decision.class = if conflict.payload_hash == "unreadable" { "unreadable" } else { "conflict" }.to_owned();
+    decision.class = if conflict.payload_hash == UNREADABLE { "unreadable" } else { "conflict" }.to_owned();
     decision.evidence = format!("content {}", conflict.payload_hash);
     let closed = Conflict { review_since_ms: None, closed_ms: Some(now_ms), ..conflict };
     Ok(Plan { decision, change: Written::Conflict(event.clone(), Box::new(closed)), release: None })

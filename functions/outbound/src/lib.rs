@@ -5,12 +5,15 @@
 //! bytes under the same key: at least once to the destination, which tells a repetition by the key. It
 //! has a queue of its own, so a slow destination blocks no job and no wallet.
 
+mod order;
+
 use domain::decide::NoEffect;
 use domain::decide::forward::{self, Decision};
 use domain::intent::Intent;
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::message::group;
 use domain::operation::{Class, OperationName};
+use domain::own::is_own;
 use domain::profile::{Destination, Forward};
 use queue::QueueError;
 use runtime::App;
@@ -32,6 +35,9 @@ impl Operate for OutboundConsumer {
             let note = "this operation belongs to another consumer".to_owned();
             return Ok(NoEffect::Review(Class::Unreadable, note));
         }
+        if let Some(wait) = order::held_back(app, work).await? {
+            return Ok(wait);
+        }
         let mut again = Again::new(app);
         for _ in 0..DECIDE_AGAIN_LIMIT {
             match round(app, work).await {
@@ -45,6 +51,9 @@ impl Operate for OutboundConsumer {
 }
 
 fn configured<'a>(app: &'a App, work: &Work) -> Option<&'a Forward> {
+    if is_own(&work.key.event) {
+        return app.profiles.subscription(&work.key.item).map(|one| &one.forward);
+    }
     let profile = app.profiles.get(work.key.event.provider.as_str())?;
     profile.rule(&work.receipt.event_type)?.forward.as_ref()
 }

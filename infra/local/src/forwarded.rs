@@ -15,10 +15,11 @@ use crate::fifo::{QueueAttributes, QueueError};
 /// Messages that the page shows at most: the latest.
 const SHOWN: usize = 100;
 
-/// Every destination that a profile names.
+/// Every destination that a profile or a subscription names.
 fn destinations(profiles: &Profiles) -> BTreeSet<&Destination> {
     let rules = profiles.iter().flat_map(|profile| profile.events.values());
-    rules.filter_map(|rule| Some(&rule.forward.as_ref()?.to)).collect()
+    let forwards = rules.filter_map(|rule| rule.forward.as_ref());
+    forwards.chain(profiles.subscriptions().map(|one| &one.forward)).map(|forward| &forward.to).collect()
 }
 
 /// The local queue or bus of a destination's environment variable.

@@ -147,6 +147,9 @@ fn told(content: &Members) -> Members {
 }
 
 fn request(key: &str, operation: &OperationKey, receipt: &Receipt, content: Members) -> String {
+    if crate::own::is_own(&operation.event) {
+        return ascii(&crate::own::body(receipt));
+    }
     let mut whole = content;
     whole.insert("form", json!(FORM));
     whole.insert("key", json!(key));

@@ -9,10 +9,12 @@ use domain::profile::{Destination, Profiles};
 pub struct Destinations(BTreeMap<String, String>);
 
 impl Destinations {
-    /// Reads the variable of every destination that a profile names.
+    /// Reads the variable of every destination that a profile or a subscription names.
     pub fn read(profiles: &Profiles, var: impl Fn(&str) -> Option<String>) -> Self {
         let rules = profiles.iter().flat_map(|profile| profile.events.values());
-        let named = rules.filter_map(|rule| rule.forward.as_ref()).map(|forward| forward.to.variable());
+        let forwards = rules.filter_map(|rule| rule.forward.as_ref());
+        let forwards = forwards.chain(profiles.subscriptions().map(|one| &one.forward));
+        let named = forwards.map(|forward| forward.to.variable());
         let set = |name: &str| var(name).filter(|value| !value.is_empty()).map(|value| (name.to_owned(), value));
         Self(named.filter_map(set).collect())
     }

@@ -18,5 +18,6 @@ pub mod retry;
 pub mod settings;
 pub mod sqs;
 pub mod telemetry;
+mod told;
 
 pub use app::App;

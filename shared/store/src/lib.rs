@@ -23,6 +23,7 @@ mod runs;
 mod statements;
 mod sweep;
 pub mod tables;
+mod told;
 mod view;
 
 use aws_sdk_dynamodb::Client;

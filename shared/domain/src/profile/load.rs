@@ -13,7 +13,7 @@ use toml::de::{DeValue, ValueDeserializer};
 use super::forward::RawForward;
 use super::list::RawList;
 use super::secret::{RawSecret, SecretRef};
-use super::{BodyForm, EventRule, Fields, IdSource, OnlyIf, Profile, Source, TimeAt, TimeUnit};
+use super::{BodyForm, EventRule, Fields, IdSource, OnlyIf, Profile, Source, Subscription, TimeAt, TimeUnit};
 use super::{checks, shape, strict};
 use crate::config::{Document, FileError, Finding, Problem};
 use crate::event::CONTROL_PROVIDER;
@@ -21,14 +21,18 @@ use crate::ids::{Provider, TenantId};
 use crate::job::{Outcome, Overage, Policies};
 use crate::json::Pointer;
 use crate::operation::{Consumer, OperationName};
+use crate::own::OWN_PROVIDER;
 
 const HOUR_MS: i64 = 3_600_000;
 /// How long a run is assumed to take at most where a profile does not say, in hours.
 pub(super) const DEFAULT_RUN_LIMIT_HOURS: u32 = 48;
 
-/// All configured endpoints by slug.
+/// All configured endpoints by slug, and who is told of what happened here.
 #[derive(Debug, Clone, Default)]
-pub struct Profiles(BTreeMap<String, Profile>);
+pub struct Profiles {
+    pub(super) providers: BTreeMap<String, Profile>,
+    pub(super) subscriptions: BTreeMap<String, Subscription>,
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -191,16 +195,6 @@ impl Profiles {
         findings.sort();
         findings
     }
-
-    /// The profile of a slug.
-    pub fn get(&self, slug: &str) -> Option<&Profile> {
-        self.0.get(slug)
-    }
-
-    /// All profiles, by slug.
-    pub fn iter(&self) -> impl Iterator<Item = &Profile> {
-        self.0.values()
-    }
 }
 
 /// The profiles that could be built, and every mistake.
@@ -218,10 +212,11 @@ fn read(text: &str) -> (Profiles, Document<'_>, Vec<Finding>) {
                 continue;
             }
             match profile(slug, value) {
-                Ok(profile) => drop(profiles.0.insert(slug.to_owned(), profile)),
+                Ok(profile) => drop(profiles.providers.insert(slug.to_owned(), profile)),
                 Err(found) => problems.extend(found.into_iter().map(|problem| problem.below(&["providers", slug]))),
             }
         }
+        profiles.subscriptions = super::subscription::read(document.root(), &mut problems);
         findings = problems.into_iter().map(|problem| document.finding(problem)).collect();
     }
     findings.sort();
@@ -259,8 +254,13 @@ impl Problems {
 
 fn build(slug: &str, raw: Raw) -> Result<Profile, Vec<Problem>> {
     let mut problems = Problems::default();
-    if slug == CONTROL_PROVIDER || Consumer::ALL.iter().any(|consumer| consumer.as_str() == slug) {
-        let cause = format!("the slug `{slug}` is reserved for what operators ask and for the consumers' switches");
+    if slug == CONTROL_PROVIDER
+        || slug == OWN_PROVIDER
+        || Consumer::ALL.iter().any(|consumer| consumer.as_str() == slug)
+    {
+        let cause = format!(
+            "the slug `{slug}` is reserved for what operators ask, for events of our own and for the consumers' switches"
+        );
         problems.add(&[], cause, "choose another");
     }
     for (path, policies) in std::iter::once((vec!["policies"], &raw.policies))
@@ -386,7 +386,7 @@ fn only_if(only: RawOnlyIf) -> Result<OnlyIf, String> {
     only.at.parse().map(|at| OnlyIf { at, is: only.is })
 }
 
-fn tenants(names: &[String]) -> Result<Option<Vec<TenantId>>, String> {
+pub(super) fn tenants(names: &[String]) -> Result<Option<Vec<TenantId>>, String> {
     match names {
         [] => Err("list the tenants this provider may speak for, or \"*\" for all".to_owned()),
         [all] if all == "*" => Ok(None),

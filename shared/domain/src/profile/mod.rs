@@ -8,6 +8,7 @@ mod load;
 mod secret;
 mod shape;
 mod strict;
+mod subscription;
 mod worksheet;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use list::{ListHeader, ListProfile, ListStatus, ListUrl};
 pub use load::Profiles;
 pub use secret::{SecretPlace, SecretRef};
 pub use shape::SHAPE;
+pub use subscription::{MAX_SUBSCRIPTIONS, Subscription};
 
 /// Where a text stands in a delivery: `header:NAME`, `body:/json/pointer`, or `item:/json/pointer` in one
 /// item of a delivery that carries several.
