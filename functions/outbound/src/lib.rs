@@ -58,6 +58,10 @@ fn configured<'a>(app: &'a App, work: &Work) -> Option<&'a Forward> {
     profile.rule(&work.receipt.event_type)?.forward.as_ref()
 }
 
+fn again(work: &Work) -> bool {
+    work.record.as_ref().is_some_and(|record| record.waivers.again)
+}
+
 /// One round; `None` means that the intent was just written, and what stands is read again.
 async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     let group = group(&work.key, &work.receipt.envelope);
@@ -67,6 +71,8 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     let asked = Intent::forward(&work.key, &work.receipt, &to, group, app.clock.now_ms());
     let stands = app.store.get_intent(&asked.key).await?;
     match (forward::decide(&work.ask(app), &asked, stands.as_ref()), &stands) {
+        // Told before, and a replay asked for it once more: the same bytes under the same key.
+        (Decision::None(NoEffect::Done), Some(intent)) if again(work) => send(app, intent).await.map(Some),
         (Decision::None(verdict), _) => Ok(Some(verdict)),
         (Decision::Send, Some(intent)) => send(app, intent).await.map(Some),
         (Decision::Put | Decision::Send, _) if configured.is_none() => {

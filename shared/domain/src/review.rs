@@ -201,6 +201,7 @@ pub fn waive(record: &OperationRecord, overage: Option<Alternative>, past_expiry
     let before = record.waivers;
     let waivers = Waivers {
         expiry: before.expiry || past_expiry || record.class == Class::Expired,
+        again: record.waivers.again,
         overage: overage.map(Overage::from).or(before.overage),
     };
     let mut waived = Vec::new();

@@ -1,6 +1,10 @@
 //! Events of our own: each effect is told once, in the transaction that makes it, to whoever subscribed.
 
+mod balance;
 mod effects;
+mod order;
+mod people;
+mod recovery;
 
 use local::fifo::QueueAttributes;
 use local::world::{World, WorldConfig};

@@ -167,3 +167,7 @@ fn build(name: &str, value: &Spanned<DeValue<'_>>) -> Result<Subscription, Probl
         low_balance,
     })
 }
+
+#[cfg(test)]
+#[path = "subscription_tests.rs"]
+mod tests;
