@@ -330,7 +330,7 @@ pub struct BalanceDelta {
     /// See `currency`.
     pub credit_limit: Micros,
     /// What is told of the balance that falls, and what makes it exact; nothing unless somebody subscribed.
-    pub low: LowBalance,
+    pub low: Box<LowBalance>,
 }
 
 /// Thresholds that a delta takes the available balance below.

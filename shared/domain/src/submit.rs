@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{IdError, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
 use crate::job::Job;
-use crate::ledger::{Balance, BalanceDelta, LowBalance};
+use crate::ledger::{Balance, BalanceDelta};
 use crate::money::{Currency, Micros, MoneyError};
 use crate::operation::hex_sha256;
 use crate::price::PriceBook;
@@ -196,6 +196,6 @@ pub fn hold_delta(job: &Job, balance: &Balance) -> BalanceDelta {
         advance: None,
         currency: job.currency(),
         credit_limit: balance.credit_limit,
-        low: LowBalance::default(),
+        low: Box::default(),
     }
 }

@@ -77,7 +77,7 @@ impl App {
             return Ok(delta);
         }
         let (events, within) = low_balance(&thresholds, wallet, balance, &delta, self.clock.now_ms());
-        let low = LowBalance { within, told: self.tell(events).await? };
+        let low = Box::new(LowBalance { within, told: self.tell(events).await? });
         Ok(BalanceDelta { low, ..delta })
     }
 
@@ -131,16 +131,17 @@ impl App {
         loop {
             let told = self.tell(OwnEvent::conflict(event, conflict)).await?;
             match self.store.put_conflict_telling(event, conflict, &told).await {
-                Ok(()) => {
-                    // Again and again it stays one: a message for what was told before is known by its id.
-                    self.send_told(&told).await;
+                Ok(new) => {
+                    if new {
+                        self.send_told(&told).await;
+                    }
                     return Ok(());
                 }
                 Err(error) if error.is_conflict() && !told.is_empty() && tries < CONFLICT_RETRIES => {
                     tries += 1;
                     self.pause().await;
                 }
-                other => return other,
+                Err(error) => return Err(error),
             }
         }
     }

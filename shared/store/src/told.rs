@@ -104,20 +104,20 @@ impl Store {
         }
     }
 
-    /// As [`Store::put_conflict`], with what is told of it.
+    /// As [`Store::put_conflict`], with what is told of it; true when something was told now.
     ///
     /// # Errors
     /// [`StoreError`]; busy when another writer told something of the same event.
     pub async fn put_conflict_telling(
         &self, event: &EventRef, conflict: &Conflict, told: &Told,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         if told.is_empty() {
-            return self.put_conflict(event, conflict).await;
+            return self.put_conflict(event, conflict).await.map(|()| false);
         }
         let effect = self.put_action(&self.names.events, conflict_item(event, conflict)?)?;
         match self.commit_telling("put conflict", effect, told).await? {
-            Commit::Committed => Ok(()),
-            Commit::ConditionFailed(failed) if failed.contains(&0) => Ok(()), // recorded before, and told then
+            Commit::Committed => Ok(true),
+            Commit::ConditionFailed(failed) if failed.contains(&0) => Ok(false), // recorded before, and told then
             Commit::ConditionFailed(_) | Commit::Conflict => Err(in_conflict("put conflict")),
         }
     }

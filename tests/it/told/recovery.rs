@@ -82,7 +82,7 @@ async fn a_replay_by_id_or_window_sends_the_same_bytes_under_the_same_key_and_a_
     assert_eq!(answer["counts"], json!({"again": 1}));
     world.minutes(5).await.unwrap();
     let settlement = first.iter().find(|(_, body)| body.contains("job.settled")).unwrap();
-    assert_eq!(keys(&world)[2..], [settlement.clone()]);
+    assert_eq!((keys(&world).len(), &keys(&world)[2]), (3, settlement));
     // The same reference is the same replay.
     replay(&world, by_id).await;
     world.minutes(5).await.unwrap();

@@ -4,7 +4,7 @@
 use super::NoEffect;
 use crate::ids::Reference;
 use crate::job::{Extension, JobRecords};
-use crate::ledger::{Balance, BalanceDelta, JobLedger, LowBalance};
+use crate::ledger::{Balance, BalanceDelta, JobLedger};
 use crate::money::Micros;
 use crate::operation::Class;
 
@@ -69,7 +69,7 @@ pub fn decide(request: &Request<'_>, records: &JobRecords, ledger: &JobLedger, b
         advance: None,
         currency: balance.currency,
         credit_limit: balance.credit_limit,
-        low: LowBalance::default(),
+        low: Box::default(),
     };
     Decision::Commit(extension, delta)
 }

@@ -1,7 +1,7 @@
 //! A posting: one transaction over a ledger entry, the wallet's balance, and what must still be true.
 
 use crate::job::Transition;
-use crate::ledger::{Account, Advance, Balance, BalanceDelta, Entry, LowBalance, lines_out};
+use crate::ledger::{Account, Advance, Balance, BalanceDelta, Entry, lines_out};
 use crate::money::{Micros, MoneyError};
 use crate::told::Told;
 
@@ -70,7 +70,7 @@ impl Posting {
             advance,
             currency: balance.currency,
             credit_limit: balance.credit_limit,
-            low: LowBalance::default(),
+            low: Box::default(),
         };
         Self { sort_key, entry, delta, transition: None, checks: Vec::new(), slot: None, told: Told::default() }
     }
