@@ -22,6 +22,8 @@ impl Inner {
             }
             // The switches, what a reconciliation run did so far, and its cases: each by revisions or to an end.
             ("events", Some('S'), _) if new.n("rv") == old.n("rv") + 1 => {}
+            ("events", Some('O'), _) if new.s("ev") != old.s("ev") => {}
+            ("events", Some('I'), _) if (old.s("st"), new.s("st")) == ("prepared", "sent") => {}
             ("events", Some('Q'), _) if pk.starts_with("Q|recon|") || pk.starts_with("Q|case|") => {}
             ("jobs", Some('P'), _) => {
                 self.tell(&format!("progress {name} is {}", new.n("sq")));
@@ -33,6 +35,7 @@ impl Inner {
                 if new.n("rev") != old.n("rev") + 1 || new.n("seq") < old.n("seq") {
                     self.wrong(format!("4: balance {name} was not changed by one revision"));
                 }
+                self.fell(pk, old, new);
                 let held = (new.n("av"), new.n("he"), new.n("seq"));
                 self.tell(&format!("balance {pk}: available {} held {} sequence {}", held.0, held.1, held.2));
             }
@@ -131,6 +134,12 @@ impl Inner {
     fn receipt(&self, pk: &str, item: &Item) {
         let plan: Vec<&str> =
             item.0["pl"]["L"].as_array().into_iter().flatten().filter_map(|name| name["S"].as_str()).collect();
+        if pk.starts_with("E|own|") {
+            if plan != ["books|forward"] || !self.scenario.knobs.tells {
+                self.wrong(format!("told: the receipt of {pk} plans {plan:?}"));
+            }
+            return;
+        }
         if let Some(payment) = self.payment(pk) {
             if plan != [payment.operation()] {
                 self.wrong(format!("1: the receipt of {pk} plans {plan:?} {}", item.s("em")));
