@@ -246,6 +246,9 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
         "told" => {
             scenario.knobs.tells = true;
             scenario.wallets[0].1 = UNIT * 5 / 2;
+            // The first of what is told cannot leave, and what comes after it could.
+            let away = Outage { from_ms: 2_000, to_ms: 4_500, part: "outbound SendMessage", kind: Kind::Internal };
+            scenario.plan.outages = vec![away];
             vec![
                 submit(0, 1),
                 deliver(2, done),

@@ -122,7 +122,7 @@ impl Inner {
     fn given_up(&self, id: &str) -> bool {
         let pk = format!("E|own|{}", id.replace('%', "%25").replace('|', "%7C"));
         let record = self.books.events.get(&(pk, "o|books|outbound|forward".to_owned()));
-        record.is_some_and(|record| matches!(record.s("st"), "closed" | "noop"))
+        record.is_some_and(|record| record.s("st") == "closed" && record.s("cl") == "dismissed")
     }
 }
 
