@@ -1,5 +1,6 @@
 //! `providers.toml` as data: every field, what it may hold, and what it says. The loader's structs have the same fields.
 
+use super::destination_shape::DESTINATION_TABLE;
 use super::secret::{SecretPlace, remedy};
 use super::{Destination, Source};
 use crate::config::shape::{Field, Form, Kind, TIME_TEXT};
@@ -10,7 +11,10 @@ use crate::operation::OperationName;
 const MAX_HOURS: i64 = 87_600;
 
 /// The whole file.
-pub static SHAPE: Kind = Kind::Table(&[Field::may("providers", Kind::Names(&PROVIDER), "one table per endpoint")]);
+pub static SHAPE: Kind = Kind::Table(&[
+    Field::may("providers", Kind::Names(&PROVIDER), "one table per endpoint"),
+    Field::may("destinations", Kind::Names(&DESTINATION_TABLE), "one table per HTTP destination"),
+]);
 
 pub(super) static PROVIDER: Kind = Kind::Table(&[
     Field::must("owner", Kind::Text, "who answers for this endpoint"),
@@ -202,13 +206,14 @@ static LIST_URL: Form = Form {
 };
 static DESTINATION: Form = Form {
     is: "a destination",
-    pattern: r"^(sqs|eventbridge):[A-Z0-9_]+$",
+    pattern: r"^((sqs|eventbridge):[A-Z0-9_]+|http:[a-z0-9_-]{1,64})$",
     check: |text| {
-        let remedy = "write \"sqs:VARIABLE\" or \"eventbridge:VARIABLE\", the environment variable with its address";
+        let remedy = "write \"sqs:VARIABLE\" or \"eventbridge:VARIABLE\", the environment variable with its address, or \
+                      \"http:NAME\" of a table [destinations.NAME]";
         text.parse::<Destination>().map(|_| ()).map_err(|_| ("this is no destination".to_owned(), remedy.to_owned()))
     },
 };
-static POINTER: Form = Form {
+pub(super) static POINTER: Form = Form {
     is: "a JSON pointer",
     pattern: r"^(/([^~]|~[01])*)?$",
     check: |text| {
