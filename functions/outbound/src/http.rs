@@ -68,7 +68,8 @@ impl<'a> Http<'a> {
         headers.extend(self.auth.clone());
         if let Some(signer) = &self.signer {
             let none = Headers::default();
-            let request = Request { method: &frozen.method, url: None, headers: &none, body: intent.request.as_bytes() };
+            let request =
+                Request { method: &frozen.method, url: None, headers: &none, body: intent.request.as_bytes() };
             match signer.sign(&key, intent.last_sent_ms.unwrap_or(intent.created_ms), &request) {
                 Ok(signed) => headers.extend(signed),
                 Err(error) => return Answer::NotSent(format!("the body cannot be signed: {error}")),
@@ -91,9 +92,7 @@ impl<'a> Http<'a> {
         self.call(app, "GET", &path.replace("{key}", &intent.deduplication_id()), headers, Vec::new()).await
     }
 
-    async fn call(
-        &self, app: &App, method: &str, path: &str, headers: Vec<(String, String)>, body: Vec<u8>,
-    ) -> Answer {
+    async fn call(&self, app: &App, method: &str, path: &str, headers: Vec<(String, String)>, body: Vec<u8>) -> Answer {
         let call = Call {
             method: method.to_owned(),
             url: format!("{}{path}", self.base),

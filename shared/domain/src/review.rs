@@ -201,7 +201,11 @@ pub fn allowed(record: &OperationRecord) -> Vec<Action> {
     use crate::operation::OperationName::SettleUsage;
     let settles = record.key.as_ref().is_some_and(|key| key.name == SettleUsage);
     let priced = settles && matches!(record.class, Class::Overage | Class::FundsShort);
-    if priced || record.class == Class::UnknownOutcome { vec![Action::Retry, Action::Approve, Action::Close] } else { vec![Action::Retry, Action::Close] }
+    if priced || record.class == Class::UnknownOutcome {
+        vec![Action::Retry, Action::Approve, Action::Close]
+    } else {
+        vec![Action::Retry, Action::Close]
+    }
 }
 
 /// What another try of an operation is let do, and the names of what is waived for it, for the record. The

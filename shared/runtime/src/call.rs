@@ -138,7 +138,8 @@ mod https {
                 request = request.header(name, value);
             }
             let request = request.body(Full::new(Bytes::from(call.body)));
-            let request = request.map_err(|_| CallError::NotSent("the configured address or a header cannot be sent"))?;
+            let request =
+                request.map_err(|_| CallError::NotSent("the configured address or a header cannot be sent"))?;
             let answer = self.0.request(request).await.map_err(|error| {
                 if error.is_connect() {
                     CallError::NotSent("no connection")
@@ -173,7 +174,8 @@ mod tests {
         for url in ["https://board.example/v1", "http://127.0.0.1:9/x", "http://localhost/", "http://[::1]:80/"] {
             assert!(is_allowed(url), "{url}");
         }
-        for url in ["http://board.example/", "http://127.0.0.1.example/", "ftp://127.0.0.1/", "board.example", "", "/x"] {
+        for url in ["http://board.example/", "http://127.0.0.1.example/", "ftp://127.0.0.1/", "board.example", "", "/x"]
+        {
             assert!(!is_allowed(url), "{url}");
         }
     }

@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn what_is_named_is_read_and_not_shown() {
-        let text = "[destinations.board]\nurl = \"env:BOARD_URL\"\nauth = { as = \"bearer\", secret = \"env:BOARD_TOKEN\" }\n";
+        let text =
+            "[destinations.board]\nurl = \"env:BOARD_URL\"\nauth = { as = \"bearer\", secret = \"env:BOARD_TOKEN\" }\n";
         let read = Destinations::read(&Profiles::parse(text).unwrap(), |name| Some(format!("canary of {name}")));
         assert_eq!(read.value("BOARD_TOKEN"), Some("canary of BOARD_TOKEN"));
         assert_eq!(read.value("OTHER"), None);

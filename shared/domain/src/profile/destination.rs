@@ -23,8 +23,7 @@ pub(super) const MAX_TIMEOUT_MS: u32 = 10_000;
 /// Static headers at most.
 const MAX_HEADERS: usize = 20;
 /// Headers that the client or the engine writes.
-const OURS: [&str; 6] =
-    ["authorization", "connection", "content-length", "content-type", "host", "transfer-encoding"];
+const OURS: [&str; 6] = ["authorization", "connection", "content-length", "content-type", "host", "transfer-encoding"];
 
 /// How requests are authorised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,7 +211,9 @@ pub(super) fn path(text: &str) -> Result<(), String> {
     let plain = |b: u8| b.is_ascii_graphic() && !b"{}#\"<>\\^`|".contains(&b);
     match text.starts_with('/') && text.len() <= 512 && rest.bytes().all(plain) {
         true => Ok(()),
-        false => Err("this is no path: begin with \"/\", escape what is not plain, and name nothing but {key}".to_owned()),
+        false => {
+            Err("this is no path: begin with \"/\", escape what is not plain, and name nothing but {key}".to_owned())
+        }
     }
 }
 
@@ -384,7 +385,10 @@ fn static_headers(headers: &BTreeMap<String, String>) -> Result<BTreeMap<String,
     for (name, value) in headers {
         header_name(name).map_err(|cause| (name.clone(), cause))?;
         if OURS.contains(&name.as_str()) || name.starts_with("webhook-") {
-            return Err((name.clone(), "this header is written by the sender; see `auth`, `content_type`, `sign`".to_owned()));
+            return Err((
+                name.clone(),
+                "this header is written by the sender; see `auth`, `content_type`, `sign`".to_owned(),
+            ));
         }
         let visible = |b: u8| b == b' ' || b.is_ascii_graphic();
         if value.len() > 512 || !value.bytes().all(visible) {

@@ -26,7 +26,11 @@ pub(super) static DESTINATION_TABLE: Kind = Kind::Table(&[
     Field::may("id", Kind::Form(&POINTER), "in a final answer: the destination's id, without which it is not final"),
     Field::may("lookup", Kind::Table(LOOKUP), "how an effect is looked up by our key"),
     Field::may("rate_per_s", Kind::Integer(1, 1_000), "requests per second of one process at most"),
-    Field::may("timeout_ms", Kind::Integer(100, MAX_TIMEOUT_MS as i64), "how long an answer is waited for; 5000 without it"),
+    Field::may(
+        "timeout_ms",
+        Kind::Integer(100, MAX_TIMEOUT_MS as i64),
+        "how long an answer is waited for; 5000 without it",
+    ),
     Field::may("breaker", Kind::Table(BREAKER), "when it is left alone"),
     Field::may("sign", Kind::Table(SIGN), "how bodies are signed for its reader"),
 ]);
@@ -46,7 +50,11 @@ pub(super) static MATCH_TABLE: &[Field] = &[
 pub(super) static LOOKUP: &[Field] = &[
     Field::must("path", Kind::Form(&PATH), "a GET behind the base address; {key} is the key's hash"),
     Field::may("found", Kind::Form(&POINTER), "what stands in the answer where the effect exists"),
-    Field::may("reference", Kind::Form(&POINTER), "where the answer repeats our key, so that no other effect is taken for it"),
+    Field::may(
+        "reference",
+        Kind::Form(&POINTER),
+        "where the answer repeats our key, so that no other effect is taken for it",
+    ),
     Field::may("id", Kind::Form(&POINTER), "the destination's id"),
     Field::may("status", Kind::Form(&POINTER), "the effect's status; without it what is found is settled"),
     Field::may("settled", Kind::List(&Kind::Text, 1), "statuses of an effect that exists"),
