@@ -185,6 +185,9 @@ pub(super) struct RawSign {
     secret: String,
 }
 
+/// One list of the file: its field, what it means, what is given, and what holds without it.
+type ListRow<'a> = (&'static str, Meaning, &'a Option<Vec<RawMatch>>, &'static [&'static str]);
+
 /// A status, `409`, or a range, `2xx`.
 pub(super) fn statuses(text: &str) -> Result<(u16, u16), String> {
     let wrong = || format!("{text:?} is no status: write \"409\" or \"2xx\"");
@@ -320,7 +323,7 @@ impl RawDestination {
     /// keys are kept 409 and 422 mean what draft-ietf-httpapi-idempotency-key-header-07, section 2.7, gives them.
     fn answers(&self, key: KeyLife) -> Result<Vec<(Meaning, Match)>, (&'static str, String)> {
         let keyed = |status: &'static [&'static str]| if key == KeyLife::None { &[][..] } else { status };
-        let lists: [(&str, Meaning, &Option<Vec<RawMatch>>, &[&str]); 5] = [
+        let lists: [ListRow<'_>; 5] = [
             ("final", Meaning::Final, &self.settled, &["2xx"]),
             ("failed", Meaning::Failed, &self.failed, &[]),
             ("retryable", Meaning::Retryable, &self.retryable, &["401", "403", "429"]),

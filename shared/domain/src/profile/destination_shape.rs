@@ -89,7 +89,7 @@ static STATUS: Form = Form {
 };
 static PATH: Form = Form {
     is: "a path",
-    pattern: r"^/.*$",
+    pattern: r"^/([!$%&'()*+,./0-9:;=?@A-Z\[\]_a-z~-]|\{key\})*$",
     check: |text| path(text).map_err(|cause| (cause, "write \"/v1/jobs\"".to_owned())),
 };
 static HEADER: Form = Form {

@@ -17,6 +17,8 @@ pub enum Fault {
     SavesThenTimesOut,
     /// The request is lost on its way.
     LostBefore,
+    /// The request is a minute and a half on its way, and the sender gives up long before.
+    ArrivesLate,
     /// It does it, and says 409: in progress.
     InProgress,
     /// It fails with 500 and keeps that answer under the key.
@@ -49,6 +51,8 @@ struct State {
     down_until: BTreeMap<String, i64>,
     keys: BTreeMap<String, Kept>,
     effects: Vec<(String, String)>,
+    /// Requests on their way, and when they arrive.
+    late: Vec<(i64, Call)>,
     sent: Vec<Call>,
     looked_up: usize,
 }
@@ -60,8 +64,6 @@ pub struct Board {
     clock: ManualClock,
     /// How long it knows a key; 0: it keeps none.
     life_ms: i64,
-    /// Whether it can be asked.
-    shows: bool,
 }
 
 fn key_of(call: &Call) -> String {
@@ -80,7 +82,7 @@ fn reply(status: u16, body: &str) -> Result<Reply, CallError> {
 
 impl Board {
     pub fn new(clock: ManualClock, life_ms: i64) -> Self {
-        Self { state: Arc::default(), clock, life_ms, shows: true }
+        Self { state: Arc::default(), clock, life_ms }
     }
 
     /// What happens to the requests for an event, in this order; afterwards nothing out of the ordinary.
@@ -90,7 +92,9 @@ impl Board {
 
     /// How many effects exist for an event.
     pub fn effects(&self, event: &str) -> usize {
-        self.state.lock().unwrap().effects.iter().filter(|(_, of)| of == event).count()
+        let mut state = self.state.lock().unwrap();
+        self.arrive(&mut state);
+        state.effects.iter().filter(|(_, of)| of == event).count()
     }
 
     /// Every request for an event that reached the network, oldest first.
@@ -114,17 +118,46 @@ impl Board {
         sent.len()
     }
 
+    /// What was on its way arrives: done, unless its key is known by then.
+    fn arrive(&self, state: &mut State) {
+        let now_ms = self.clock.now_ms();
+        let (here, later) = std::mem::take(&mut state.late).into_iter().partition(|(at, _)| *at <= now_ms);
+        state.late = later;
+        for (at, call) in here {
+            let key = key_of(&call);
+            if state.keys.get(&key).is_none_or(|kept| at - kept.first_ms >= self.life_ms) {
+                self.execute(state, call, at, false);
+            }
+        }
+    }
+
+    /// Does it, unless it errs before, and keeps the answer under the key.
+    fn execute(&self, state: &mut State, call: Call, at_ms: i64, errs_before: bool) -> (u16, String) {
+        let key = key_of(&call);
+        let id = state.effects.len();
+        if errs_before {
+            state.keys.insert(key, Kept { first_ms: at_ms, body: call.body, status: 500, answer: "{}".to_owned() });
+            return (500, "{}".to_owned());
+        }
+        state.effects.push((key.clone(), event_of(&call.body)));
+        let answer = json!({"id": format!("job-{id}")}).to_string();
+        state.keys.insert(key, Kept { first_ms: at_ms, body: call.body, status: 200, answer: answer.clone() });
+        (200, answer)
+    }
+
     fn look(&self, url: &str) -> Result<Reply, CallError> {
         let mut state = self.state.lock().unwrap();
+        self.arrive(&mut state);
         state.looked_up += 1;
         let key = url.rsplit_once("ref=").unwrap().1;
-        let found = state.effects.iter().position(|(of, _)| of == key).filter(|_| self.shows);
+        let found = state.effects.iter().position(|(of, _)| of == key);
         let entry = |at: usize| json!([{"id": format!("job-{at}"), "reference": key}]);
         reply(200, &json!({ "data": found.map_or(json!([]), entry) }).to_string())
     }
 
     fn post(&self, call: Call) -> Result<Reply, CallError> {
         let mut state = self.state.lock().unwrap();
+        self.arrive(&mut state);
         let (key, event, now_ms) = (key_of(&call), event_of(&call.body), self.clock.now_ms());
         if state.down_until.get(&event).is_some_and(|until| now_ms < *until) {
             return Err(CallError::NotSent("no connection"));
@@ -137,6 +170,10 @@ impl Board {
         state.sent.push(call.clone());
         match fault {
             Some(Fault::LostBefore) => return Err(CallError::Lost("no answer in time")),
+            Some(Fault::ArrivesLate) => {
+                state.late.push((now_ms + 90_000, call));
+                return Err(CallError::Lost("no answer in time"));
+            }
             Some(Fault::GarbageBefore) => return reply(502, "<html>"),
             Some(Fault::Throttled) => return reply(429, ""),
             _ => {}
@@ -146,16 +183,14 @@ impl Board {
             Some(kept) if kept.body != call.body => (422, String::new()),
             Some(kept) => (kept.status, kept.answer.clone()),
             None => {
-                let errs = matches!(fault, Some(Fault::StoredError | Fault::StoredErrorAfterEffect));
-                if fault != Some(Fault::StoredError) {
-                    state.effects.push((key.clone(), event));
+                let done = self.execute(&mut state, call, now_ms, fault == Some(Fault::StoredError));
+                if fault == Some(Fault::StoredErrorAfterEffect) {
+                    let kept = state.keys.get_mut(&key).unwrap();
+                    (kept.status, kept.answer) = (500, "{}".to_owned());
+                    (500, "{}".to_owned())
+                } else {
+                    done
                 }
-                let id = state.effects.len().saturating_sub(1);
-                let (status, answer) =
-                    if errs { (500, "{}".to_owned()) } else { (200, json!({"id": format!("job-{id}")}).to_string()) };
-                let kept = Kept { first_ms: now_ms, body: call.body, status, answer: answer.clone() };
-                state.keys.insert(key, kept);
-                (status, answer)
             }
         };
         match fault {

@@ -231,3 +231,29 @@ async fn a_person_who_has_looked_sends_it_once_more() {
     assert_eq!(state(&world, "d-1").await, "done already-done");
     assert_eq!((board.same("github/d-1"), board.effects("github/d-1")), (3, 1));
 }
+
+/// Within two seconds a turn is waited for; a later one is a deferral that counts no try.
+#[tokio::test(start_paused = true)]
+async fn a_rate_limit_spaces_requests_and_costs_no_tries() {
+    let (world, board) = world_with(board_config(&format!("{KEYED}rate_per_s = 2\n")), HOUR_MS).await;
+    for n in 0..8 {
+        send(&world, &format!("d-{n}"), "issues", &json!({"action": "opened"})).await;
+    }
+    world.drain().await.unwrap();
+    // By hand: turns at 0, 0.5, 1, 1.5 and 2 s; the sixth would be at 2.5 s.
+    let mut left = Vec::new();
+    for n in 0..8 {
+        if board.effects(&format!("github/d-{n}")) == 0 {
+            left.push(operation(&world, &format!("d-{n}")).await);
+        }
+    }
+    assert_eq!(left.len(), 3);
+    for shown in left {
+        assert_eq!((&shown["state"], &shown["attempts"]), (&json!("retrying"), &json!(0)), "{shown}");
+        assert_eq!(shown["intent"]["state"], "pending");
+    }
+    world.minutes(3).await.unwrap();
+    for n in 0..8 {
+        assert_eq!(board.effects(&format!("github/d-{n}")), 1);
+    }
+}
