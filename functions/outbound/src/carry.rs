@@ -20,6 +20,7 @@ const WRITES: u32 = 5;
 pub(crate) async fn carry(app: &App, ask: &Ask<'_>, mut intent: Intent) -> Result<Option<NoEffect>, StoreError> {
     let way = match Way::of(app, &intent) {
         Ok(way) => way,
+        Err(NoEffect::Wait(class, note)) => return Ok(Some(held(ask, &intent, NoEffect::Wait(class, note)))),
         Err(verdict) => return Ok(Some(verdict)),
     };
     let rules = way.rules();

@@ -175,19 +175,18 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// The forward of one item of an event.
-    pub fn forward(operation: &OperationKey, receipt: &Receipt, to: &str, group: String, now_ms: i64) -> Self {
-        let key = forward_key(operation, &receipt.envelope);
-        let content = content(receipt);
-        let content_hash = hex_sha256(&text(&told(&content)));
+    /// An intent that nothing was done for yet. `content_hash` tells the same content from another under the same key.
+    pub fn new(
+        key: String, by: By, to: &str, request: String, group: String, content_hash: String, now_ms: i64,
+    ) -> Self {
         Self {
-            request: request(&key, operation, receipt, content),
             key,
-            by: operation.by(),
+            by,
             to: to.to_owned(),
+            request,
+            call: None,
             group,
             content_hash,
-            call: None,
             state: IntentState::Pending,
             created_ms: now_ms,
             sent_ms: None,
@@ -200,6 +199,15 @@ impl Intent {
             late: 0,
             late_settled: false,
         }
+    }
+
+    /// The forward of one item of an event.
+    pub fn forward(operation: &OperationKey, receipt: &Receipt, to: &str, group: String, now_ms: i64) -> Self {
+        let key = forward_key(operation, &receipt.envelope);
+        let content = content(receipt);
+        let content_hash = hex_sha256(&text(&told(&content)));
+        let request = request(&key, operation, receipt, content);
+        Self::new(key, operation.by(), to, request, group, content_hash, now_ms)
     }
 
     /// The same, as an HTTP request.

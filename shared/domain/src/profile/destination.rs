@@ -262,7 +262,8 @@ impl RawDestination {
             told(&[field], cause);
             Vec::new()
         });
-        let headers = static_headers(&self.headers);
+        let key_header = self.key_header.unwrap_or_else(|| "idempotency-key".to_owned());
+        let headers = static_headers(&self.headers, &key_header);
         if let Err((header, cause)) = &headers {
             told(&["headers", header], cause.clone());
         }
@@ -309,7 +310,7 @@ impl RawDestination {
             headers,
             auth,
             content_type: self.content_type.unwrap_or_else(|| "application/json".to_owned()),
-            key_header: self.key_header.unwrap_or_else(|| "idempotency-key".to_owned()),
+            key_header,
             rules: Rules { key, replays_errors: self.replays_errors, answers, id, lookup },
             lookup_path,
             rate_per_s: self.rate_per_s,
@@ -380,14 +381,16 @@ fn key_life(raw: &RawDestination, timeout_ms: u32) -> Result<KeyLife, (&'static 
     Ok(KeyLife::For { life_ms, margin_ms })
 }
 
-fn static_headers(headers: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, (String, String)> {
+fn static_headers(
+    headers: &BTreeMap<String, String>, key_header: &str,
+) -> Result<BTreeMap<String, String>, (String, String)> {
     if headers.len() > MAX_HEADERS {
         let first = headers.keys().next().cloned().unwrap_or_default();
         return Err((first, format!("there are more than {MAX_HEADERS} headers")));
     }
     for (name, value) in headers {
         header_name(name).map_err(|cause| (name.clone(), cause))?;
-        if OURS.contains(&name.as_str()) || name.starts_with("webhook-") {
+        if name == key_header || OURS.contains(&name.as_str()) || name.starts_with("webhook-") {
             return Err((
                 name.clone(),
                 "this header is written by the sender; see `auth`, `content_type`, `sign`".to_owned(),

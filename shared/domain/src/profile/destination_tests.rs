@@ -76,6 +76,11 @@ fn every_mistake_has_its_line() {
         ("path = \"/v1/jobs\"\n", "path = \"/v1/jobs\"\nfinal = [\"99\"]\n", at(4, "final.0")),
         ("path = \"/v1/jobs\"\n", "path = \"/v1/jobs\"\ntimeout_ms = 60000\n", at(4, "timeout_ms")),
         ("path = \"/v1/jobs\"\n", "path = \"/v1/jobs\"\nheaders = { host = \"x\" }\n", at(4, "headers.host")),
+        (
+            "path = \"/v1/jobs\"\n",
+            "path = \"/v1/jobs\"\nheaders = { idempotency-key = \"x\" }\n",
+            at(4, "headers.idempotency-key"),
+        ),
         ("path = \"/v1/jobs\"\n", "path = \"/v1/jobs\"\nretries = 3\n", at(4, "retries")),
     ] {
         let text = GOOD.replacen(from, to, 1);

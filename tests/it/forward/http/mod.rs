@@ -7,6 +7,7 @@ mod real;
 
 use std::sync::Arc;
 
+use domain::limits::RetryPolicy;
 use local::world::BEGINS_MS;
 use runtime::call::Caller;
 use serde_json::{Value, json};
@@ -129,6 +130,18 @@ async fn what_is_not_set_up_is_said_and_waits() {
         assert!(note.contains(name) && (value.is_empty() || !note.contains(value)), "{note}");
         assert_eq!((board.sent("github/d-1").len(), shown["intent"]["state"].as_str()), (0, Some("pending")));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_never_set_up_is_a_persons_in_the_end() {
+    let policy = RetryPolicy { max_attempts: 3, cap_ms: 60_000, ..RetryPolicy::default() };
+    let mut config = WorldConfig { policy, ..board_config(KEYED) };
+    config.addresses.remove("BOARD_TOKEN");
+    let (world, board) = world_with(config, HOUR_MS).await;
+    send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
+    world.minutes(10).await.unwrap();
+    assert_eq!(state(&world, "d-1").await, "needs-review attempts-exhausted");
+    assert_eq!(board.sent("github/d-1").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::limits::RetryPolicy;
+use domain::limits::{RetryPolicy, SHARDS};
 
 use super::*;
 
@@ -42,6 +42,16 @@ fn orders() -> Vec<Vec<Fault>> {
     all
 }
 
+/// Whether nothing waits any more.
+async fn at_rest(world: &World) -> bool {
+    for shard in 0..SHARDS {
+        if !world.stack.app.store.due_operations(shard, i64::MAX, 1).await.unwrap().is_empty() {
+            return false;
+        }
+    }
+    true
+}
+
 /// What became of all orders under some rules: how many ended in which state.
 async fn ends(rules: &str, life_ms: i64) -> BTreeMap<String, usize> {
     // Tries come up to half an hour apart, so that three faults and an outage of four hours outlast the key's life.
@@ -54,6 +64,9 @@ async fn ends(rules: &str, life_ms: i64) -> BTreeMap<String, usize> {
     }
     for _ in 0..18 {
         world.drain().await.unwrap();
+        if at_rest(&world).await {
+            break;
+        }
         world.clock.advance(30 * 60_000);
         world.stack.relay().await.unwrap();
     }
