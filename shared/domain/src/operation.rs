@@ -242,6 +242,10 @@ pub enum Class {
     NotYet,
     /// The charge, hold or funding cannot be changed any more.
     NotPossible,
+    /// It left, and nobody knows whether the destination did it.
+    UnknownOutcome,
+    /// The destination says that it will never do it.
+    Declined,
     /// A stored record cannot be read.
     Unreadable,
 }
@@ -318,6 +322,9 @@ pub struct Waivers {
     /// It sends what was sent before once more: a replay of an event of our own. Over once the record is final.
     #[serde(rename = "ag", default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
+    /// When a person allowed one more sending in spite of an unknown outcome, Unix milliseconds.
+    #[serde(rename = "as", default, skip_serializing_if = "Option::is_none")]
+    pub resend_ms: Option<i64>,
 }
 
 impl Waivers {

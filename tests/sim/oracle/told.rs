@@ -26,7 +26,7 @@ impl Inner {
     /// True when a receipt of ours has not left yet.
     pub(super) fn not_left(&self, pk: &str) -> bool {
         let intent = (format!("I|{}|books|outbound|forward", &pk[2..]), "i".to_owned());
-        self.books.events.get(&intent).is_none_or(|intent| intent.s("st") != "sent")
+        self.books.events.get(&intent).is_none_or(|intent| intent.s("st") != "settled")
     }
 
     /// A balance that changed: what takes it below the threshold is told.
