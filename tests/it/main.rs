@@ -28,3 +28,4 @@ mod schema;
 mod sender;
 mod simulable;
 mod template;
+mod told;

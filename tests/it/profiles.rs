@@ -14,13 +14,14 @@ use signature::{Headers, Recipe, Request, Secret, Verifier};
 use crate::sender::{binary, deliver, explain, said};
 
 /// Every file of infra/profiles.
-pub(crate) const FILES: [(&str, &str); 18] = [
+pub(crate) const FILES: [(&str, &str); 19] = [
     ("adyen", include_str!("../../infra/profiles/adyen.toml")),
     ("braintree", include_str!("../../infra/profiles/braintree.toml")),
     ("custom", include_str!("../../infra/profiles/custom.toml")),
     ("discord", include_str!("../../infra/profiles/discord.toml")),
     ("fal", include_str!("../../infra/profiles/fal.toml")),
     ("gitlab", include_str!("../../infra/profiles/gitlab-token.toml")),
+    ("hookledger", include_str!("../../infra/profiles/hookledger.toml")),
     ("linear", include_str!("../../infra/profiles/linear.toml")),
     ("mailgun", include_str!("../../infra/profiles/mailgun.toml")),
     ("paddle", include_str!("../../infra/profiles/paddle.toml")),

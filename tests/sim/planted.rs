@@ -50,6 +50,7 @@ fn inviting(mistake: &str) -> &'static [&'static str] {
         "body-in-a-log-line" => &["complete"],
         "decision-not-recorded" => &["retry"],
         "replay-not-recorded" => &["replay"],
+        "later-told-first" => &["told"],
         _ => &[],
     }
 }

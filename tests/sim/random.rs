@@ -29,7 +29,7 @@ pub fn scenario(seed: u64) -> Scenario {
     let last_ms = actions.last().map_or(0, |action| action.at_ms);
     let plan = if quiet { Plan::default() } else { plan(&mut dice, last_ms) };
     let heal_ms = if quiet { last_ms } else { last_ms + dice.u64(30..=240) * SECOND_MS };
-    let knobs = knobs(&mut dice, quiet);
+    let knobs = Knobs { tells: seed.is_multiple_of(4), ..knobs(&mut dice, quiet) };
     let relay_from_ms = if late { LATE_MS } else { 0 };
     Scenario { name: format!("seed {seed}"), seed, jobs, wallets, actions, knobs, plan, heal_ms, relay_from_ms }
 }
@@ -62,6 +62,7 @@ fn knobs(dice: &mut Rng, quiet: bool) -> Knobs {
         max_receives: if !quiet && dice.u32(..100) < 30 { dice.u32(2..=4) } else { 100 },
         skew_ms,
         policy: quick_policy(),
+        tells: false,
     }
 }
 

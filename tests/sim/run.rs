@@ -13,6 +13,7 @@ use crate::faults::Fault;
 use crate::net::Net;
 use crate::operator;
 use crate::oracle::Oracle;
+use crate::oracle::told::QUEUE;
 use crate::provider;
 use crate::scenario::{Action, Scenario, What};
 use crate::secrecy;
@@ -180,6 +181,7 @@ async fn until_rest(stage: &Stage) {
         }
     }
     stage.oracle.at_rest();
+    stage.oracle.all_told();
     net.tell(|| "---- at rest ----".to_owned());
 }
 
@@ -189,7 +191,7 @@ fn unrest(stage: &Stage, now_ms: i64) -> Option<String> {
         return Some(format!("{open} actions are not answered"));
     }
     let queues = stage.world.aws.queues();
-    for name in queues.queue_names() {
+    for name in queues.queue_names().into_iter().filter(|name| name != QUEUE) {
         let depth = queues.depth(&name).ok()?;
         if depth.visible + depth.in_flight > 0 {
             return Some(format!("{name} has messages"));

@@ -13,7 +13,7 @@ const PER_SITE: u32 = 6;
 const PER_RELAY_SITE: u32 = 4;
 
 /// The names of all workflows.
-pub const NAMES: [&str; 28] = [
+pub const NAMES: [&str; 29] = [
     "complete",
     "fail",
     "cancel",
@@ -42,6 +42,7 @@ pub const NAMES: [&str; 28] = [
     "replay",
     "pause",
     "reconcile",
+    "told",
 ];
 
 fn event(id: &str, kind: &'static str, job: usize, usage: Option<(i64, i64)>) -> EventSpec {
@@ -240,6 +241,21 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
             let at_ms = 17 * 60_000;
             scenario.heal_ms = at_ms + 40 * 60_000; // the schedule takes the run off its list
             vec![deliver(2, done), Action { at_ms, what: What::Reconcile("look-1".to_owned()) }]
+        }
+        // Everything that is told, in order: ends, settlements, a correction, a review, and a balance that falls.
+        "told" => {
+            scenario.knobs.tells = true;
+            scenario.wallets[0].1 = UNIT * 5 / 2;
+            // The first of what is told cannot leave, and what comes after it could.
+            let away = Outage { from_ms: 2_000, to_ms: 4_500, part: "outbound SendMessage", kind: Kind::Internal };
+            scenario.plan.outages = vec![away];
+            vec![
+                submit(0, 1),
+                deliver(2, done),
+                deliver(2, &event("e2", "job.completed", 1, None)),
+                ask(20, "adjust", "adj-1", 1_000),
+                ask(22, "reverse", "rev-1", 500),
+            ]
         }
         "dead-letter" => {
             scenario.knobs = Knobs { max_receives: 2, visibility_s: 5, ..Knobs::default() };

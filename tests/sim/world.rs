@@ -15,6 +15,7 @@ use domain::profile::Profiles;
 use futures_util::future::BoxFuture;
 use local::EmbeddedAws;
 use local::clock::Clock;
+use local::fifo::QueueAttributes;
 use local::lambda::{BoxError, Handler, handler};
 use local::poller::{Poller, PollerConfig};
 use local::world::{ACME_SECRET, BEGINS_MS};
@@ -24,6 +25,7 @@ use queue::{
 use receiver::Receiver;
 use reconciler::Reconciler;
 use runtime::App;
+use runtime::destinations::Destinations;
 use runtime::fetch::{Fetch, FetchError, Fetched, Get};
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
@@ -35,6 +37,7 @@ use store::{Cursor, Store, TableNames};
 use tokio::time::Instant;
 
 use crate::net::Net;
+use crate::oracle::told::QUEUE;
 use crate::secrecy::{MARK, STRIPE_SECRET, leak, leaked};
 use crate::wire::Wire;
 
@@ -77,6 +80,8 @@ pub struct Knobs {
     pub skew_ms: [i64; 7],
     /// Limits and waits.
     pub policy: RetryPolicy,
+    /// Somebody subscribed to everything, in order.
+    pub tells: bool,
 }
 
 impl Default for Knobs {
@@ -89,6 +94,7 @@ impl Default for Knobs {
             max_receives: 100,
             skew_ms: [0; 7],
             policy: quick_policy(),
+            tells: false,
         }
     }
 }
@@ -122,7 +128,7 @@ pub struct World {
 pub type Consumed = Arc<OnceLock<Box<dyn Fn(&str) + Send + Sync>>>;
 
 /// Profiles with models of every policy, and holds that live two hours, so that expiry can be seen.
-fn configuration() -> (Profiles, PriceBook) {
+fn configuration(tells: bool) -> (Profiles, PriceBook) {
     let providers = PROVIDERS_TOML.replacen("retry_window_hours = 72", "retry_window_hours = 1\nhold_hours = 2", 1);
     let models = r#"
 [providers.acme.models]
@@ -134,6 +140,7 @@ partial-1 = { overage = "cap", bill_partial = true }
 
 [providers.acme.events]"#;
     let providers = providers.replacen("[providers.acme.events]", models, 1);
+    let providers = if tells { format!("{providers}{SUBSCRIPTION}") } else { providers };
     let mut prices = PRICES_TOML.to_owned();
     let small = PRICES_TOML.split("[[price]]").find(|price| price.contains("\"small-1\"")).unwrap();
     for model in ["cap-1", "available-1", "provisional-1", "partial-1"] {
@@ -142,6 +149,16 @@ partial-1 = { overage = "cap", bill_partial = true }
     }
     (Profiles::parse(&providers).unwrap(), PriceBook::parse(&prices).unwrap())
 }
+
+/// Who is told of everything, in a scenario that tells.
+const SUBSCRIPTION: &str = r#"
+[subscriptions.books]
+to = "sqs:HOOKLEDGER_TOLD_QUEUE_URL"
+types = ["job.settled", "job.completed", "job.failed", "job.canceled", "wallet.low-balance", "review.opened", "event.conflict"]
+tenants = ["*"]
+ordered = true
+low_balance = { USD = "1.00" }
+"#;
 
 type Consume = fn(App, SqsEvent) -> BoxFuture<'static, BatchResponse>;
 
@@ -153,22 +170,25 @@ impl World {
         let begin = Instant::now();
         let clock = SimClock { begin, skew_ms: 0 };
         let aws = EmbeddedAws::memory_seeded(Arc::new(clock.clone()), seed).unwrap();
-        let (profiles, prices) = configuration();
+        let (profiles, prices) = configuration(knobs.tells);
         let random = Arc::new(SharedRandom::seeded(seed));
         let app = App {
             store: store(&aws, &net, "control", seed).await,
             queues: queues(&aws, &net, "control", seed, QueueUrls::default()).await,
             clock: Arc::new(clock.clone()),
             random,
+            destinations: Arc::new(Destinations::read(&profiles, |_| Some(format!("https://sqs.invalid/1/{QUEUE}")))),
             profiles: Arc::new(profiles),
             prices: Arc::new(prices),
             policy: knobs.policy,
-            destinations: Arc::default(),
         };
         app.store.create_tables().await.unwrap();
         let config = runtime::clients::local_config(aws.http_client(), "https://embedded.invalid").await;
         let urls = create_queues(&aws_sdk_sqs::Client::new(&config), PREFIX).await.unwrap();
         tune_queues(&aws, knobs);
+        if knobs.tells {
+            aws.queues().create_queue(QUEUE, QueueAttributes::default()).unwrap();
+        }
         let mut apps = Vec::new();
         let names = ["receiver", "job", "billing", "relay", "deadletter", "control", "reconciler"];
         for (name, skew_ms) in names.into_iter().zip(knobs.skew_ms) {
@@ -177,6 +197,16 @@ impl World {
             let queues = queues(&aws, &net, name, seed, urls.clone()).await;
             apps.push(App { store, queues, clock, ..app.clone() });
         }
+        // A function of its own only where something leaves, so that every other scenario is what it was.
+        let outbound = match knobs.tells {
+            true => {
+                let store = store(&aws, &net, "outbound", seed).await;
+                let queues = queues(&aws, &net, "outbound", seed, urls.clone()).await;
+                let clock: Arc<dyn Clock> = Arc::new(SimClock { begin, skew_ms: knobs.skew_ms[1] });
+                Some(App { store, queues, clock, ..app.clone() })
+            }
+            false => None,
+        };
         let [receiver, job, billing, relay, deadletter, control, reconciler] = <[App; 7]>::try_from(apps).unwrap();
         let receiver = Receiver::new(receiver, |name| match name {
             "ACME_WEBHOOK_SECRET" => Some(ACME_SECRET.to_owned()),
@@ -184,7 +214,7 @@ impl World {
             _ => None,
         });
         let consumed = Consumed::default();
-        let pollers = pollers(&aws, &net, knobs, [job, billing, deadletter, reconciler.clone()], &consumed);
+        let pollers = pollers(&aws, &net, knobs, [job, billing, deadletter, reconciler.clone()], outbound, &consumed);
         let signers = [("standard-webhooks", ACME_SECRET), ("stripe", STRIPE_SECRET)];
         let signers = signers.map(|(recipe, secret)| {
             Verifier::new(Recipe::named(recipe).unwrap(), vec![Secret::new("sim", secret)]).unwrap()
@@ -319,7 +349,9 @@ fn tune_queues(aws: &EmbeddedAws, knobs: &Knobs) {
     }
 }
 
-fn pollers(aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 4], consumed: &Consumed) -> Vec<Poller> {
+fn pollers(
+    aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 4], outbound: Option<App>, consumed: &Consumed,
+) -> Vec<Poller> {
     let [job_app, billing_app, dead_app, reconciler_app] = apps;
     let parts: Consume = |app, event| {
         // No provider has a list here: no variable names one.
@@ -338,6 +370,14 @@ fn pollers(aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 4], consumed
         (reconcile_queue_name(PREFIX), "reconciler", reconciler_app.clone(), parts),
         (reconcile_dead_letter_name(PREFIX), "reconciler", reconciler_app, parts),
     ];
+    let leaving = outbound.map(|app| {
+        let handle: Consume = |app, event| Box::pin(async move { outbound::handle(&app, event).await });
+        let dead_app = sources[2].2.clone();
+        [
+            (queue_name(PREFIX, Consumer::Outbound), "outbound", app, handle),
+            (dead_letter_name(PREFIX, Consumer::Outbound), "deadletter", dead_app, dead),
+        ]
+    });
     let poller = |(queue, name, app, consume): (String, &'static str, App, Consume)| {
         let config = PollerConfig {
             queue,
@@ -347,7 +387,7 @@ fn pollers(aws: &EmbeddedAws, net: &Net, knobs: &Knobs, apps: [App; 4], consumed
         };
         Poller::new(aws.queues().clone(), config, killable(net.clone(), name, app, consume, consumed.clone()))
     };
-    sources.into_iter().map(poller).collect()
+    sources.into_iter().chain(leaving.into_iter().flatten()).map(poller).collect()
 }
 
 /// A consumer's handler whose sandbox can die; then Lambda has no answer, and the messages stay hidden.

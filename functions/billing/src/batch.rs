@@ -9,7 +9,10 @@ use std::collections::BTreeSet;
 use domain::decide::posting::Posting;
 use domain::decide::settle::{self, Decision};
 use domain::ids::{JobId, TenantId, WalletId};
+use domain::ledger::{Balance, BalanceDelta};
+use domain::money::Micros;
 use domain::operation::OperationName;
+use domain::own::OwnEvent;
 use futures_util::future::join_all;
 use runtime::App;
 use runtime::consumer::Work;
@@ -38,9 +41,10 @@ struct Candidate<'a> {
 
 async fn try_commit(app: &App, works: &[Work]) -> Result<Vec<usize>, StoreError> {
     let Some((tenant, wallet, candidates)) = candidates(app, works).await? else { return Ok(Vec::new()) };
-    let Some(mut running) = app.store.get_balance(&tenant, &wallet).await? else { return Ok(Vec::new()) };
+    let Some(first) = app.store.get_balance(&tenant, &wallet).await? else { return Ok(Vec::new()) };
+    let mut running = first.clone();
     let reads = join_all(candidates.iter().map(|candidate| read(app, candidate))).await;
-    let mut postings: Vec<(usize, Box<Posting>)> = Vec::new();
+    let mut postings: Vec<(usize, Posting)> = Vec::new();
     for (candidate, reads) in candidates.iter().zip(reads) {
         let Reads { ledger, job, .. } = reads?;
         let view = settle::View { balance: Some(&running), ledger: &ledger, job: job.as_ref() };
@@ -52,20 +56,40 @@ async fn try_commit(app: &App, works: &[Work]) -> Result<Vec<usize>, StoreError>
             && let Ok(next) = running.after(&posting.delta)
         {
             running = next;
-            postings.push((candidate.place, posting));
+            postings.push((
+                candidate.place,
+                app.tell(OwnEvent::of_posting(&posting)).await.map(|told| Posting { told, ..*posting })?,
+            ));
         }
     }
     if postings.len() < 2 {
         return Ok(Vec::new());
     }
-    let together: Vec<&Posting> = postings.iter().map(|(_, posting)| &**posting).collect();
+    let change = running.available.minus(first.available).map_err(|_| StoreError::Corrupt { what: "amount" })?;
+    watch(app, (&tenant, &wallet), &first, change, &mut postings).await?;
+    let together: Vec<&Posting> = postings.iter().map(|(_, posting)| posting).collect();
     match app.store.commit_all(&together, None).await? {
-        Commit::Committed => Ok(postings.into_iter().map(|(place, _)| place).collect()),
+        Commit::Committed => {
+            for posting in together {
+                app.send_posted(posting).await;
+            }
+            Ok(postings.into_iter().map(|(place, _)| place).collect())
+        }
         _ if domain::planted::on("batch-cancellation-taken-for-done") => {
             Ok(postings.into_iter().map(|(place, _)| place).collect()) // PLANTED
         }
         Commit::ConditionFailed(_) | Commit::Conflict => Ok(Vec::new()),
     }
+}
+
+/// The balance has one write for all of them, so it falls once: the first posting carries what is told of it.
+async fn watch(
+    app: &App, wallet: (&TenantId, &WalletId), before: &Balance, change: Micros, postings: &mut [(usize, Posting)],
+) -> Result<(), StoreError> {
+    let Some((_, posting)) = postings.first_mut() else { return Ok(()) };
+    let whole = BalanceDelta { available: change, ..posting.delta.clone() };
+    posting.delta.low = app.watching(wallet, before, whole).await?.low;
+    Ok(())
 }
 
 /// The settlements of one wallet, the first of each job.

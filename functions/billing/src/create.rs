@@ -47,7 +47,14 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
     match (create::decide(&work.ask(app), &view), &stands) {
         (Decision::None(verdict), _) => Ok(Round::Verdict(verdict)),
         (Decision::Create(job, delta), _) => {
+            let delta = match &balance {
+                Some(balance) => app.watching((&job.tenant, &job.wallet), balance, delta).await?,
+                None => delta, // decide creates nothing without a balance
+            };
             let submitted = app.store.submit_booked_job(&job, &delta, &asked).await?;
+            if submitted == Submitted::Created {
+                app.send_told(&delta.low.told).await;
+            }
             Ok(match submitted {
                 Submitted::Created => Round::Verdict(NoEffect::Done),
                 Submitted::ConditionFailed { .. } => Round::DecideAgain,

@@ -1,5 +1,6 @@
 //! One round of one operation: reads in order, decides, commits.
 
+use domain::decide::posting::Posting;
 use domain::decide::settle::{self, Decision};
 use domain::decide::{NoEffect, adjust, extend, fund};
 use domain::ids::{JobId, TenantId, WalletId};
@@ -80,9 +81,22 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
         _ => settle::decide(&work.ask(app), &reads.view()),
     };
     match decision {
-        Decision::Commit(posting) => app.store.commit(&posting).await.map(Round::from),
+        Decision::Commit(posting) => post(app, *posting, reads.balance.as_ref()).await,
         Decision::None(verdict) => Ok(Round::Verdict(verdict)),
     }
+}
+
+/// Commits a posting with what is told of it.
+async fn post(app: &App, posting: Posting, balance: Option<&Balance>) -> Result<Round, StoreError> {
+    let posting = match balance {
+        Some(balance) => app.telling(posting, balance).await?,
+        None => posting, // decide posts nothing without a balance
+    };
+    let committed = app.store.commit(&posting).await?;
+    if committed == Commit::Committed {
+        app.send_posted(&posting).await;
+    }
+    Ok(committed.into())
 }
 
 async fn extend_hold(app: &App, work: &Work, reads: &Reads) -> Result<Round, StoreError> {
@@ -111,7 +125,12 @@ async fn extend_hold(app: &App, work: &Work, reads: &Reads) -> Result<Round, Sto
     let request = extend::Request { reference, amount, expires_ms, by: &by, now_ms: ask.now_ms };
     match extend::decide(&request, records, &reads.ledger, balance) {
         extend::Decision::Commit(extension, delta) => {
-            app.store.commit_extension(&records.job, &extension, &delta, None).await.map(Round::from)
+            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, delta).await?;
+            let committed = app.store.commit_extension(&records.job, &extension, &delta, None).await?;
+            if committed == Commit::Committed {
+                app.send_told(&delta.low.told).await;
+            }
+            Ok(committed.into())
         }
         extend::Decision::None(verdict) => Ok(Round::Verdict(verdict)),
     }
@@ -135,7 +154,7 @@ pub async fn wallet(app: &App, work: &Work) -> Result<Round, StoreError> {
         _ => fund::decide_reversal(&work.ask(app), &view),
     };
     match decision {
-        Decision::Commit(posting) => app.store.commit(&posting).await.map(Round::from),
+        Decision::Commit(posting) => post(app, *posting, balance.as_ref()).await,
         Decision::None(verdict) => Ok(Round::Verdict(verdict)),
     }
 }

@@ -3,6 +3,7 @@
 //! the transaction of what was done.
 
 use domain::decide::cancel::{self, Decision as Cancel};
+use domain::decide::posting::Posting;
 use domain::decide::{NoEffect, adjust, extend, reverse};
 use domain::event::By;
 use domain::ids::{JobId, Reference, TenantId};
@@ -11,6 +12,7 @@ use domain::ledger::{Balance, Entry, EntryKind, JobLedger};
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::money::Micros;
 use domain::operation::{Class, hex_sha256};
+use domain::own::OwnEvent;
 use runtime::App;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::problem::Problem;
@@ -132,7 +134,10 @@ impl From<NoEffect> for Failure {
             NoEffect::Review(Class::FundsShort, note) => {
                 Problem::new(402, "funds-short", "The wallet has too little", note)
             }
-            NoEffect::Review(_, note) | NoEffect::Noop(_, note) | NoEffect::Wait(_, note) => not_possible(note),
+            NoEffect::Review(_, note)
+            | NoEffect::Noop(_, note)
+            | NoEffect::Wait(_, note)
+            | NoEffect::Until(_, note, _) => not_possible(note),
             NoEffect::Done => not_possible("this was done before".to_owned()),
         })
     }
@@ -165,14 +170,24 @@ async fn act_once(app: &App, tenant: &TenantId, job: &JobId, asked: &Asked) -> R
                 return Err(Failure::Problem(not_possible("nothing was captured that could be adjusted".to_owned())));
             }
             let posting = adjust::post(entry, &asked.request.reference, &ledger, &balance)?;
-            Ok(app.store.commit_all(&[&posting], Some(&asked.request)).await?)
+            post(app, asked, posting, &balance).await
         }
         Kind::Reverse => {
             let entry = entry(app, asked, EntryKind::Reverse, &records);
             let posting = reverse::post(entry, &asked.request.reference, &ledger, &balance)?;
-            Ok(app.store.commit_all(&[&posting], Some(&asked.request)).await?)
+            post(app, asked, posting, &balance).await
         }
     }
+}
+
+/// Commits a posting with its request and what is told of it.
+async fn post(app: &App, asked: &Asked, posting: Posting, balance: &Balance) -> Result<Commit, Failure> {
+    let posting = app.telling(posting, balance).await?;
+    let committed = app.store.commit_all(&[&posting], Some(&asked.request)).await?;
+    if committed == Commit::Committed {
+        app.send_posted(&posting).await;
+    }
+    Ok(committed)
 }
 
 fn entry(app: &App, asked: &Asked, kind: EntryKind, records: &JobRecords) -> Entry {
@@ -185,9 +200,15 @@ async fn cancel(
     app: &App, asked: &Asked, records: &JobRecords, ledger: &JobLedger, balance: &Balance,
 ) -> Result<Commit, Failure> {
     match cancel::decide(&asked.by, &asked.request.reason, records, ledger, balance, app.clock.now_ms()) {
-        Cancel::Commit(posting) => Ok(app.store.commit_all(&[&posting], Some(&asked.request)).await?),
+        Cancel::Commit(posting) => post(app, asked, *posting, balance).await,
         Cancel::Transition(transition) => {
-            Ok(app.store.commit_transition(&records.job, &transition, &asked.request).await?)
+            let job = &records.job;
+            let told = app.tell([OwnEvent::transition(&job.tenant, &job.job, &job.wallet, &transition)]).await?;
+            let committed = app.store.commit_transition(job, &transition, &asked.request, &told).await?;
+            if committed == Commit::Committed {
+                app.send_told(&told).await;
+            }
+            Ok(committed)
         }
         Cancel::Refuse(note) => Err(Failure::Problem(not_possible(note))),
     }
@@ -203,7 +224,12 @@ async fn extend(
     let request = extend::Request { reference, amount: asked.amount, expires_ms, by: &by, now_ms };
     match extend::decide(&request, records, ledger, balance) {
         extend::Decision::Commit(extension, delta) => {
-            Ok(app.store.commit_extension(&records.job, &extension, &delta, Some(&asked.request)).await?)
+            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, delta).await?;
+            let committed = app.store.commit_extension(&records.job, &extension, &delta, Some(&asked.request)).await?;
+            if committed == Commit::Committed {
+                app.send_told(&delta.low.told).await;
+            }
+            Ok(committed)
         }
         extend::Decision::None(verdict) => Err(verdict.into()),
     }

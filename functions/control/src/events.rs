@@ -2,6 +2,7 @@
 //! next. No payload.
 
 use domain::event::EventRef;
+use domain::intent::Intent;
 use domain::limits::{BUCKET_MS, RetryPolicy};
 use domain::operation::{OperationKey, OperationRecord};
 use domain::receipt::{Conflict, Item, Receipt};
@@ -95,6 +96,7 @@ struct Operation<'a> {
     key: OperationKey,
     stage: Stage,
     effect: Option<String>,
+    intent: Option<&'a Intent>,
     record: Option<&'a OperationRecord>,
     received_ms: i64,
     decisions: Vec<Decision>,
@@ -102,11 +104,14 @@ struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    fn of(effects: &EventEffects, receipt: &Receipt, record: Option<&'a OperationRecord>, key: OperationKey) -> Self {
+    fn of(
+        effects: &'a EventEffects, receipt: &Receipt, record: Option<&'a OperationRecord>, key: OperationKey,
+    ) -> Self {
         let effect = effects.effect(&key, record);
         let stage = Stage::of(effect.is_some(), record);
         let (decisions, policy) = (Vec::new(), RetryPolicy::default());
-        Self { key, stage, effect, record, received_ms: receipt.arrival_ms, decisions, policy }
+        let intent = effects.intent(&key);
+        Self { key, stage, effect, intent, record, received_ms: receipt.arrival_ms, decisions, policy }
     }
 
     /// What happens next, and when; empty when nothing will.
@@ -155,6 +160,21 @@ impl<'a> Operation<'a> {
             "class": self.record.map(|r| r.class), "note": self.record.map(|r| r.note.as_str()),
             "attempts": self.record.map(|r| r.attempts), "generation": self.record.map(|r| r.generation),
             "in_review_since": self.record.and_then(|r| r.review_since_ms).map(timestamp),
+            "intent": self.intent.map(intent_json),
         })
     }
+}
+
+/// What is to leave the system, and how far it is; neither what is sent nor what was answered.
+fn intent_json(intent: &Intent) -> Value {
+    let result = intent.result.as_ref().map(|result| {
+        json!({
+            "status": result.status, "id": result.id, "note": result.note, "at": timestamp(result.at_ms),
+        })
+    });
+    json!({
+        "key": intent.key, "to": intent.to, "state": intent.state, "attempts": intent.attempts,
+        "first_sent_at": intent.first_sent_ms.map(timestamp), "last_sent_at": intent.last_sent_ms.map(timestamp),
+        "late_answers": intent.late, "result": result,
+    })
 }

@@ -81,8 +81,12 @@ async fn try_submit(app: &App, asked: &Job) -> Result<Option<GatewayResponse>, F
         );
         return problem(Problem::new(402, "funds-short", "The wallet has too little", detail));
     }
-    match app.store.submit_job(asked, &hold_delta(asked, &balance)).await? {
-        Submitted::Created => Ok(Some(GatewayResponse::json(201, &submission_json(asked)))),
+    let delta = app.watching((&asked.tenant, &asked.wallet), &balance, hold_delta(asked, &balance)).await?;
+    match app.store.submit_job(asked, &delta).await? {
+        Submitted::Created => {
+            app.send_told(&delta.low.told).await;
+            Ok(Some(GatewayResponse::json(201, &submission_json(asked))))
+        }
         // Read again and classify in the stated order.
         Submitted::ConditionFailed { .. } | Submitted::Conflict => Ok(None),
     }

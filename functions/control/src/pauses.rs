@@ -3,6 +3,7 @@
 
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::operation::Consumer;
+use domain::own::OWN_PROVIDER;
 use domain::pause::{Pause, Switched, Switches};
 use runtime::App;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
@@ -24,7 +25,9 @@ struct Body {
 
 /// `PUT /control/pauses/{consumer or provider}`.
 pub(crate) async fn switch(app: &App, event: &GatewayEvent, name: &str) -> Result<GatewayResponse, Problem> {
-    let known = Consumer::ALL.iter().any(|consumer| consumer.as_str() == name) || app.profiles.get(name).is_some();
+    let known = Consumer::ALL.iter().any(|consumer| consumer.as_str() == name)
+        || name == OWN_PROVIDER
+        || app.profiles.get(name).is_some();
     let asked: Body = body(event)?;
     check_reason(&asked.reason)?;
     let created_ms = app.clock.now_ms();
@@ -41,7 +44,9 @@ pub(crate) async fn switch(app: &App, event: &GatewayEvent, name: &str) -> Resul
         if !known && !stands.paused.contains_key(name) {
             let consumers: Vec<&str> = Consumer::ALL.iter().map(|consumer| consumer.as_str()).collect();
             let consumers = consumers.join(", ");
-            let detail = format!("there is a switch for each consumer ({consumers}) and each configured provider");
+            let detail = format!(
+                "there is a switch for each consumer ({consumers}) and each configured provider, and \"{OWN_PROVIDER}\" for what is told"
+            );
             return Err(Problem::not_found(detail));
         }
         let Some(next) = stands.after(&change) else {

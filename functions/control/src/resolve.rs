@@ -10,7 +10,7 @@ use domain::event::{By, EventRef};
 use domain::ids::Reference;
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState, hex_sha256};
-use domain::receipt::{Conflict, Receipt};
+use domain::receipt::{Conflict, Receipt, UNREADABLE};
 use domain::review::{Action, Alternative, Decision, ReviewId, allowed, waive};
 use runtime::App;
 use runtime::dispatch::message;
@@ -203,6 +203,9 @@ impl Plan {
         {
             app.dispatch(&[message(&both.1, key.clone(), both.0.generation)]).await;
         }
+        if let Some(release) = &self.release {
+            app.send_posted(release).await;
+        }
         tracing::info!(
             review = %self.decision.review, action = self.decision.action.as_str(), actor = %self.decision.actor,
             class = %self.decision.class, released = self.decision.released, "review decided"
@@ -232,9 +235,13 @@ async fn operation(app: &App, key: &OperationKey, request: &Request) -> Result<P
             format!("a review of class {} has no alternative to approve: retry or close it", record.class.name());
         return Err(Refusal::Problem(not_possible(detail)));
     }
+    if request.alternative.is_some_and(|alternative| !alternative.fits(record)) {
+        let detail = format!("a review of class {} has another alternative", record.class.name());
+        return Err(Refusal::Problem(not_possible(detail)));
+    }
     let now_ms = app.clock.now_ms();
     let past = now_ms.saturating_sub(records.receipt.business_time_ms()) > app.expire_after_ms(&key.event);
-    let (waivers, waived) = waive(record, request.alternative, past);
+    let (waivers, waived) = waive(record, request.alternative, past, now_ms);
     let closes = request.action == Action::Close;
     let release = if closes && key.name == OperationName::SettleUsage {
         release(app, key, record, &records.receipt, request).await?
@@ -299,7 +306,8 @@ async fn release(
             );
             Err(Refusal::Problem(Problem::new(409, "release-needed", "The job's hold is open", detail)))
         }
-        posting => Ok(posting),
+        Some(posting) => Ok(Some(app.telling(posting, &balance).await?)),
+        None => Ok(None),
     }
 }
 
@@ -315,7 +323,7 @@ fn close_conflict(
     }
     let now_ms = app.clock.now_ms();
     let mut decision = decision(review, request, now_ms);
-    decision.class = if conflict.payload_hash == "unreadable" { "unreadable" } else { "conflict" }.to_owned();
+    decision.class = if conflict.payload_hash == UNREADABLE { "unreadable" } else { "conflict" }.to_owned();
     decision.evidence = format!("content {}", conflict.payload_hash);
     let closed = Conflict { review_since_ms: None, closed_ms: Some(now_ms), ..conflict };
     Ok(Plan { decision, change: Written::Conflict(event.clone(), Box::new(closed)), release: None })

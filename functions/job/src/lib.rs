@@ -2,12 +2,13 @@
 //!
 //! Reads the job, asks the pure decision, and commits it with one conditional put. A failed
 //! condition means: decide again from the first read. It never touches money, so a failing billing
-//! side neither blocks nor undoes it.
+//! side neither blocks nor undoes it. Where somebody subscribed, what is told of a transition is put with it.
 
 use domain::decide::{NoEffect, complete, progress};
 use domain::job::JobRecords;
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::operation::{Class, OperationName};
+use domain::own::OwnEvent;
 use runtime::App;
 use runtime::consumer::{Operate, Work, handle_batch};
 use runtime::retry::Again;
@@ -59,8 +60,12 @@ async fn complete_once(app: &App, work: &Work) -> Result<Option<NoEffect>, Store
         (complete::Decision::Put(_), None) => return Ok(None), // decide puts nothing without a job
         (complete::Decision::None(verdict), _) => return Ok(Some(verdict)),
     };
-    match app.store.put_transition(&job.tenant, &job.job, &transition).await? {
-        TransitionPut::Written => Ok(Some(NoEffect::Done)),
+    let told = app.tell([OwnEvent::transition(&job.tenant, &job.job, &job.wallet, &transition)]).await?;
+    match app.store.put_transition_telling(&job.tenant, &job.job, &transition, &told).await? {
+        TransitionPut::Written => {
+            app.send_told(&told).await;
+            Ok(Some(NoEffect::Done))
+        }
         TransitionPut::Exists => Ok(None),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) async fn answer(
             review_since_ms: Some(delivered.arrival_ms),
             closed_ms: None,
         };
-        app.store.put_conflict(event, &conflict).await.map_err(|error| unavailable(&error))?;
+        app.put_conflict(event, &conflict).await.map_err(|error| unavailable(&error))?;
         tracing::warn!(provider = %profile.slug, %event, outcome = "quarantined", reason = "Conflict", "delivery");
         return Ok(answer::status(profile.quarantine_status, "quarantined", stored));
     }

@@ -70,7 +70,14 @@ async fn close_once(app: &App, tenant: &TenantId, job: &JobId) -> Result<Option<
     let Some(records) = app.store.load_job(tenant, job).await? else { return Ok(None) };
     let Some(balance) = app.store.get_balance(tenant, &records.job.wallet).await? else { return Ok(None) };
     match expire::decide(&records, &ledger, &balance, app.clock.now_ms()) {
-        Some(posting) => app.store.commit(&posting).await.map(Some),
+        Some(posting) => {
+            let posting = app.telling(posting, &balance).await?;
+            let committed = app.store.commit(&posting).await?;
+            if committed == Commit::Committed {
+                app.send_posted(&posting).await;
+            }
+            Ok(Some(committed))
+        }
         None => Ok(None),
     }
 }

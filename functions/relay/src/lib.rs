@@ -262,7 +262,7 @@ async fn give_up_unreadable(app: &App, key: &OperationKey) -> Result<Sent, Store
         attempts: record.attempts,
     };
     let next = OperationRecord::next(key.clone(), Some(&record), change, app.clock.now_ms(), app.random.token());
-    app.store.put_operation(&next).await.map(|_| Sent::Review)
+    app.put_operation(&next, None).await.map(|_| Sent::Review)
 }
 
 /// Sends one due operation with its next generation, then pushes it on with it. Dying between the
@@ -298,7 +298,7 @@ async fn send_one(app: &App, key: &OperationKey) -> Result<Sent, StoreError> {
     };
     let change = Change { state, class, note, due_ms, generation, resend: true, attempts: record.attempts };
     let next = OperationRecord::next(key.clone(), Some(record), change, now_ms, app.random.token());
-    app.store.put_operation(&next).await?;
+    app.put_operation(&next, Some(records.receipt.envelope_of(&key.item))).await?;
     Ok(match state {
         OperationState::Review => Sent::Review,
         _ if sent => Sent::Message { waits_since_ms: record.waiting_since_ms },

@@ -118,13 +118,29 @@ fn profiles_of(checked: &Checked) -> Vec<Value> {
     effective.collect()
 }
 
+/// Who is told what, by each subscription of a file.
+fn subscriptions_of(checked: &Checked) -> Vec<Value> {
+    let profiles = match checked.form {
+        FileForm::Providers => Profiles::parse(&checked.text).unwrap_or_default(),
+        FileForm::Prices => Profiles::default(),
+    };
+    let effective = profiles.subscriptions().map(|one| {
+        json!({
+            "subscription": one.name, "to": one.forward.to.to_string(), "ordered": one.ordered, "tenants": one.tenants,
+            "types": one.types.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(), "low_balance": one.low_balance,
+        })
+    });
+    effective.collect()
+}
+
 fn as_json(checked: &[Checked]) -> Value {
     let files: Vec<Value> = checked
         .iter()
         .map(|checked| {
             let form = if checked.form == FileForm::Prices { "prices" } else { "providers" };
             json!({
-                "file": checked.file, "form": form, "findings": checked.findings, "profiles": profiles_of(checked)
+                "file": checked.file, "form": form, "findings": checked.findings, "profiles": profiles_of(checked),
+                "subscriptions": subscriptions_of(checked)
             })
         })
         .collect();
@@ -163,6 +179,12 @@ fn as_text(checked: &[Checked]) -> String {
             text("expire_after_hours"),
             text("hold_hours")
         ));
+    }
+    for row in checked.iter().flat_map(subscriptions_of) {
+        let order = if row["ordered"] == json!(true) { "in order" } else { "in any order" };
+        let types: Vec<&str> = row["types"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let (name, to) = (output::cell(&row["subscription"]), output::cell(&row["to"]));
+        lines.push(format!("  {name} is told {} at {to}, {order}", types.join(", ")));
     }
     lines.join("\n")
 }

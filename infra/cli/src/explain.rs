@@ -129,6 +129,7 @@ fn page(body: &Value) -> String {
         page += &table(["operation", "state", "effect", "attempts", "what next"], operations.iter().map(operation));
         page.push('\n');
     }
+    page += &intents(operations);
     let decision = |operation: &Value| {
         let name = cell(&operation["operation"]);
         let row = move |d: &Value| {
@@ -207,6 +208,20 @@ fn items(body: &Value) -> String {
         0 => cell(&Value::Null),
         count => count.to_string(),
     }
+}
+
+/// What is to leave the system: where to, how far it is, and what came back.
+fn intents(operations: &[Value]) -> String {
+    let row = |intent: &Value| {
+        let [to, state, attempts, first] = ["to", "state", "attempts", "first_sent_at"].map(|name| cell(&intent[name]));
+        [to, state, attempts, first, cell(&intent["result"]["note"]), cell(&intent["result"]["id"])]
+    };
+    let rows: Vec<_> = operations.iter().map(|one| &one["intent"]).filter(|one| one.is_object()).map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let titles = ["to", "state", "tries", "first sent", "last answer", "its id"];
+    format!("\nLeaving the system\n{}\n", table(titles, rows.into_iter()))
 }
 
 /// One operation's row: its effect, or else why there is none.

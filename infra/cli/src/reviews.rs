@@ -93,7 +93,11 @@ fn action_name(action: ReviewAction) -> &'static str {
 fn body(args: &ResolveArgs) -> Value {
     let mut body = json!({ "action": action_name(args.action), "reason": args.reason });
     if let Some(alternative) = args.alternative {
-        let name = if alternative == OverageAlternative::Cap { "cap" } else { "available" };
+        let name = match alternative {
+            OverageAlternative::Cap => "cap",
+            OverageAlternative::Available => "available",
+            OverageAlternative::Resend => "resend",
+        };
         body["alternative"] = json!(name);
     }
     if args.release {

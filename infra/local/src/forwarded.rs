@@ -15,10 +15,11 @@ use crate::fifo::{QueueAttributes, QueueError};
 /// Messages that the page shows at most: the latest.
 const SHOWN: usize = 100;
 
-/// Every destination that a profile names.
+/// Every destination that a profile or a subscription names.
 fn destinations(profiles: &Profiles) -> BTreeSet<&Destination> {
     let rules = profiles.iter().flat_map(|profile| profile.events.values());
-    rules.filter_map(|rule| Some(&rule.forward.as_ref()?.to)).collect()
+    let forwards = rules.filter_map(|rule| rule.forward.as_ref());
+    forwards.chain(profiles.subscriptions().map(|one| &one.forward)).map(|forward| &forward.to).collect()
 }
 
 /// The local queue or bus of a destination's environment variable.
@@ -29,9 +30,10 @@ fn name_of(variable: &str) -> String {
 /// The address of a destination's local queue or bus, by its environment variable.
 #[must_use]
 pub fn address_of(profiles: &Profiles, variable: &str) -> Option<String> {
-    match destinations(profiles).into_iter().find(|to| to.variable() == variable)? {
+    match destinations(profiles).into_iter().find(|to| to.variable() == Some(variable))? {
         Destination::Sqs(_) => Some(crate::queue_url(&name_of(variable))),
         Destination::EventBridge(_) => Some(name_of(variable)),
+        Destination::Http(_) => None,
     }
 }
 
@@ -40,8 +42,11 @@ pub fn address_of(profiles: &Profiles, variable: &str) -> Option<String> {
 /// # Errors
 /// [`QueueError`] when a variable is too long for a queue's name.
 pub fn create_queues(aws: &EmbeddedAws, profiles: &Profiles) -> Result<(), QueueError> {
-    let mut queues = destinations(profiles).into_iter().filter(|to| matches!(to, Destination::Sqs(_)));
-    queues.try_for_each(|to| aws.queues().create_queue(&name_of(to.variable()), QueueAttributes::default()))
+    let mut queues = destinations(profiles).into_iter().filter_map(|to| match to {
+        Destination::Sqs(variable) => Some(variable),
+        Destination::EventBridge(_) | Destination::Http(_) => None,
+    });
+    queues.try_for_each(|variable| aws.queues().create_queue(&name_of(variable), QueueAttributes::default()))
 }
 
 /// `GET /forwarded/VARIABLE`: what was forwarded there and not taken out, oldest first.

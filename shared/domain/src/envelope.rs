@@ -76,6 +76,10 @@ pub struct Envelope {
     /// The action that a forward is keyed by, where the profile names one: the event type first.
     #[serde(rename = "ac", default, skip_serializing_if = "Vec::is_empty")]
     pub action: Vec<String>,
+    /// Of an event of our own: the subscriptions that keep an order, each with the id of the event that comes before
+    /// this one (empty for the first).
+    #[serde(rename = "od", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ordered: BTreeMap<String, String>,
 }
 
 impl Envelope {
@@ -371,6 +375,7 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
         version: at(&names.version).and_then(|text| text.parse().ok()),
         data: BTreeMap::new(),
         action: Vec::new(),
+        ordered: BTreeMap::new(),
     })
 }
 

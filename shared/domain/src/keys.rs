@@ -169,6 +169,15 @@ pub fn intent_pk(key: &str) -> String {
 /// Sort key of an intent.
 pub const INTENT: &str = "i";
 
+/// Partition of the end of a line: the last event about `subject` that an ordered subscription is told. The subject is
+/// a partition key itself, and a subscription's name has no `|`.
+pub fn line_pk(subscription: &str, subject: &str) -> String {
+    format!("O|{subscription}|{subject}")
+}
+
+/// Sort key of the end of a line.
+pub const LINE: &str = "l";
+
 /// Partition of a provider's last refused deliveries.
 pub fn rejected_pk(provider: &Provider) -> String {
     format!("N|{provider}")

@@ -12,7 +12,9 @@ use crate::job::Job;
 use crate::keys;
 use crate::money::{Currency, Micros, MoneyError, as_number};
 use crate::operation::hex_sha256;
+use crate::own::Within;
 use crate::price::Usage;
+use crate::told::Told;
 
 /// The other side of a wallet's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -327,6 +329,17 @@ pub struct BalanceDelta {
     pub currency: Currency,
     /// See `currency`.
     pub credit_limit: Micros,
+    /// What is told of the balance that falls, and what makes it exact; nothing unless somebody subscribed.
+    pub low: Box<LowBalance>,
+}
+
+/// Thresholds that a delta takes the available balance below.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LowBalance {
+    /// The bounds within which the delta passes just these thresholds.
+    pub within: Within,
+    /// What is told of them.
+    pub told: Told,
 }
 
 /// A step of a wallet's chain.
@@ -342,7 +355,7 @@ pub struct Advance {
 
 impl BalanceDelta {
     /// Several deltas of one wallet, decided one after the other, as one. Each debit's funds
-    /// condition is restated against the balance before the first.
+    /// condition is restated against the balance before the first. What is told of the balance is the first's.
     ///
     /// # Errors
     /// [`MoneyError::TooLarge`] when an amount leaves the limits.

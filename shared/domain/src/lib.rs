@@ -20,6 +20,8 @@ pub mod limits;
 pub mod message;
 pub mod money;
 pub mod operation;
+pub mod outcome;
+pub mod own;
 pub mod pause;
 pub mod planted;
 pub mod price;
@@ -33,6 +35,7 @@ pub mod review;
 pub mod status;
 pub mod submit;
 pub mod time;
+pub mod told;
 
 /// Version of the stored records; every item carries it as `sv`.
 pub const SCHEMA_VERSION: u32 = 1;

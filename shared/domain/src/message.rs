@@ -67,6 +67,9 @@ impl Message {
 /// only forwarded has no order to keep: it is grouped by the key that it is forwarded under.
 pub fn group(operation: &OperationKey, envelope: &Envelope) -> String {
     let (provider, consumer) = (&operation.event.provider, operation.name.consumer());
+    if envelope.ordered.contains_key(operation.item.as_str()) {
+        return hex_sha256(&format!("{provider}|{}", operation.item)); // the subscription, which keeps an order
+    }
     let key = match (envelope, consumer) {
         (Envelope { tenant: Some(tenant), wallet: Some(wallet), .. }, Consumer::Billing) => {
             keys::wallet_pk(tenant, wallet)

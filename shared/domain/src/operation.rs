@@ -242,6 +242,10 @@ pub enum Class {
     NotYet,
     /// The charge, hold or funding cannot be changed any more.
     NotPossible,
+    /// It left, and nobody knows whether the destination did it.
+    UnknownOutcome,
+    /// The destination says that it will never do it.
+    Declined,
     /// A stored record cannot be read.
     Unreadable,
 }
@@ -315,6 +319,12 @@ pub struct Waivers {
     /// How a charge above the hold is settled, in place of the job's pinned policy.
     #[serde(rename = "ov", default, skip_serializing_if = "Option::is_none")]
     pub overage: Option<Overage>,
+    /// It sends what was sent before once more: a replay of an event of our own. Over once the record is final.
+    #[serde(rename = "ag", default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
+    /// When a person allowed one more sending in spite of an unknown outcome, Unix milliseconds.
+    #[serde(rename = "as", default, skip_serializing_if = "Option::is_none")]
+    pub resend_ms: Option<i64>,
 }
 
 impl Waivers {
@@ -350,6 +360,7 @@ impl OperationRecord {
     /// The record that results from a change at `now_ms`, following `old` if there is one.
     pub fn next(key: OperationKey, old: Option<&Self>, change: Change, now_ms: i64, token: String) -> Self {
         let in_review = change.state == OperationState::Review;
+        let over = matches!(change.state, OperationState::Noop | OperationState::Closed);
         let since = old.and_then(|o| o.review_since_ms).filter(|_| in_review);
         // The time that a switch held it back is not its own waiting.
         let waited = old.filter(|o| o.state == OperationState::Wait && o.parked.is_none()).map(|o| o.waiting_since_ms);
@@ -367,7 +378,7 @@ impl OperationRecord {
             waiting_since_ms: waited.unwrap_or(now_ms),
             changed_ms: now_ms,
             token,
-            waivers: old.map(|o| o.waivers).unwrap_or_default(),
+            waivers: old.map(|o| Waivers { again: o.waivers.again && !over, ..o.waivers }).unwrap_or_default(),
             parked: None,
         }
     }

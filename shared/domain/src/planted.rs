@@ -5,7 +5,7 @@
 //! the compiler removes every place. With it, nothing is on until [`plant`] says so, for this thread only.
 
 /// Every mistake that can be planted.
-pub const MISTAKES: [&str; 29] = [
+pub const MISTAKES: [&str; 30] = [
     "ack-before-the-put",
     "plan-dropped-when-a-send-fails",
     "condition-dropped-on-the-close",
@@ -35,6 +35,7 @@ pub const MISTAKES: [&str; 29] = [
     "body-in-a-log-line",
     "decision-not-recorded",
     "replay-not-recorded",
+    "later-told-first",
 ];
 
 /// True in a build that can plant mistakes: no function starts from one.

@@ -230,6 +230,9 @@ impl Item {
     }
 }
 
+/// The hash that a conflict has where it stands for records that cannot be read.
+pub const UNREADABLE: &str = "unreadable";
+
 /// The same event id with other content (`x·hash`); evidence, with no effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conflict {

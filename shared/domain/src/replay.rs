@@ -13,7 +13,8 @@ use crate::envelope::{mismatch, missing_field};
 use crate::ids::{ItemId, WalletId};
 use crate::job::{JobRef, Outcome};
 use crate::limits::REPLAY_SPACING_MS;
-use crate::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState};
+use crate::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState, Waivers};
+use crate::own::is_own;
 use crate::profile::Profile;
 use crate::receipt::{EmptyPlan, Planned, Receipt};
 use crate::status::Stage;
@@ -32,6 +33,8 @@ pub enum Became {
     FromReview,
     /// It had neither effect nor record: due.
     Started,
+    /// It is an event of our own that was told before: the same bytes are sent once more, under the same key.
+    Again,
     /// A switch holds it back; it is resumed in its own order.
     Paused,
 }
@@ -184,6 +187,11 @@ pub fn replay_operation(
     };
     let next = |change| OperationRecord::next(key.clone(), record, change, now_ms, token);
     match (Stage::of(effect.is_some(), record), record) {
+        (Stage::Done, _) if is_own(&key.event) && record.is_none_or(|r| r.parked.is_none()) => {
+            let again = next(change(record, record.map_or(1, |r| r.generation + 1), 0));
+            let waivers = Waivers { again: true, ..again.waivers };
+            (result(Became::Again, effect.unwrap_or_default(), Some(due_ms)), Some(again.waiving(waivers)))
+        }
         (Stage::Done | Stage::Noop | Stage::Closed, _) => {
             let words = effect.or_else(|| record.map(told)).unwrap_or_default();
             (result(Became::Finished, words, None), None)

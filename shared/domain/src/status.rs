@@ -41,6 +41,12 @@ impl EventEffects {
         let (_, sequence, effects) = self.0.iter().find(|(item, _, _)| *item == key.item)?;
         effects.effect(key.name, &key.by(), *sequence, record)
     }
+
+    /// What an operation wants to leave the system, if that is its own.
+    pub fn intent(&self, key: &OperationKey) -> Option<&Intent> {
+        let (_, _, effects) = self.0.iter().find(|(item, _, _)| *item == key.item)?;
+        effects.forward.as_ref().filter(|intent| key.name == OperationName::Forward && intent.by == key.by())
+    }
 }
 
 /// An entry's effect in words.
@@ -72,7 +78,7 @@ impl Effects {
                 Some(format!("job {} {what} version {}", version.job, version.version))
             }
             OperationName::Forward => {
-                let own = self.forward.as_ref().filter(|i| i.by == *by && i.state == IntentState::Sent)?;
+                let own = self.forward.as_ref().filter(|i| i.by == *by && i.state == IntentState::Settled)?;
                 Some(format!("forwarded to {}", own.to))
             }
             OperationName::ExtendHold => {

@@ -196,5 +196,6 @@ pub fn hold_delta(job: &Job, balance: &Balance) -> BalanceDelta {
         advance: None,
         currency: job.currency(),
         credit_limit: balance.credit_limit,
+        low: Box::default(),
     }
 }

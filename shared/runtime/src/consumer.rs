@@ -13,7 +13,7 @@ use domain::event::{By, EventRef};
 use domain::limits::DEFER_FIRST_AT_RECEIVE;
 use domain::message::Message;
 use domain::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState};
-use domain::receipt::{Conflict, Receipt};
+use domain::receipt::{Conflict, Receipt, UNREADABLE};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use store::{EventRecords, OperationPut, StoreError};
@@ -240,7 +240,7 @@ fn outcome_name(verdict: &NoEffect) -> &'static str {
     match verdict {
         NoEffect::Done => "done",
         NoEffect::Noop(..) => "noop",
-        NoEffect::Wait(..) => "deferred",
+        NoEffect::Wait(..) | NoEffect::Until(..) => "deferred",
         NoEffect::Review(..) => "review",
     }
 }
@@ -249,7 +249,10 @@ fn outcome_name(verdict: &NoEffect) -> &'static str {
 fn class_name(verdict: &NoEffect) -> Option<String> {
     match verdict {
         NoEffect::Done => None,
-        NoEffect::Noop(class, _) | NoEffect::Wait(class, _) | NoEffect::Review(class, _) => Some(class.name()),
+        NoEffect::Noop(class, _)
+        | NoEffect::Wait(class, _)
+        | NoEffect::Until(class, ..)
+        | NoEffect::Review(class, _) => Some(class.name()),
     }
 }
 
@@ -269,7 +272,7 @@ async fn without_records(app: &App, message: &Message, error: StoreError) -> Fat
                 resend: false,
                 attempts,
             };
-            write(app, &message.key, None, change).await
+            write(app, &message.key, None, None, change).await
         }
         _ => defer_unread(app, message, Class::Transient, error.to_string(), true).await,
     }
@@ -312,7 +315,7 @@ async fn defer_unread(app: &App, message: &Message, class: Class, note: String, 
         }
         Ok(OperationPut::Lost(stands)) => {
             let change = wait(stands.generation + 1, stands.attempts + tries);
-            write(app, &message.key, Some(&stands), change).await
+            write(app, &message.key, None, Some(&stands), change).await
         }
         Err(error) => unwritten(app, &message.key, &error).await,
     }
@@ -343,6 +346,15 @@ async fn conclude(app: &App, work: &Work, verdict: NoEffect, tries: u32) -> Fate
         NoEffect::Review(class, note) => {
             Change { state: OperationState::Review, class, note, due_ms: None, generation, resend: false, attempts }
         }
+        NoEffect::Until(class, note, due_ms) => Change {
+            state: OperationState::Wait,
+            class,
+            note,
+            due_ms: Some(due_ms),
+            generation: generation + 1,
+            resend: false,
+            attempts,
+        },
         NoEffect::Wait(class, note) => Change {
             state: OperationState::Wait,
             class,
@@ -353,17 +365,19 @@ async fn conclude(app: &App, work: &Work, verdict: NoEffect, tries: u32) -> Fate
             attempts: attempts + tries,
         },
     };
-    write(app, &work.key, old, change).await
+    write(app, &work.key, Some(&work.receipt.envelope), old, change).await
 }
 
 /// Writes the next revision. A resend that came between the reading and the writing tried nothing: what
 /// this try found is written on top of it, and an effect ends whatever stands. Losing to any other writer
 /// is fine: what stands is final, in review, or waits with a due time and a newer generation.
-async fn write(app: &App, key: &OperationKey, old: Option<&OperationRecord>, change: Change) -> Fate {
+async fn write(
+    app: &App, key: &OperationKey, from: Option<&Envelope>, old: Option<&OperationRecord>, change: Change,
+) -> Fate {
     let next = |old: Option<&OperationRecord>, change: &Change| {
         OperationRecord::next(key.clone(), old, change.clone(), app.clock.now_ms(), app.random.token())
     };
-    let stands = match app.store.put_operation(&next(old, &change)).await {
+    let stands = match app.put_operation(&next(old, &change), from).await {
         Ok(OperationPut::Lost(stands)) => stands,
         Ok(OperationPut::Written) => return Fate::Consumed,
         Err(error) => return unwritten(app, key, &error).await,
@@ -377,7 +391,7 @@ async fn write(app: &App, key: &OperationKey, old: Option<&OperationRecord>, cha
     }
     let waits = u32::from(change.state == OperationState::Wait);
     let on_top = Change { generation: change.generation.max(stands.generation + waits), ..change };
-    match app.store.put_operation(&next(Some(&stands), &on_top)).await {
+    match app.put_operation(&next(Some(&stands), &on_top), from).await {
         Ok(_) => Fate::Consumed,
         Err(error) => unwritten(app, key, &error).await,
     }
@@ -403,12 +417,12 @@ async fn unwritten(app: &App, key: &OperationKey, error: &StoreError) -> Fate {
 pub async fn review_unreadable(app: &App, event: &EventRef) -> Result<(), StoreError> {
     let now_ms = app.clock.now_ms();
     let review = Conflict {
-        payload_hash: "unreadable".to_owned(),
+        payload_hash: UNREADABLE.to_owned(),
         arrival_ms: now_ms,
         envelope: Envelope::default(),
         review_since_ms: Some(now_ms),
         closed_ms: None,
     };
     tracing::error!(%event, "stored records cannot be read; review opened");
-    app.store.put_conflict(event, &review).await
+    app.put_conflict(event, &review).await
 }

@@ -47,6 +47,23 @@ fn decode_receipt(event: &EventRef, item: Item) -> Result<Receipt, StoreError> {
     Ok(Receipt { event: Some(event.clone()), ..receipt })
 }
 
+/// A receipt as an item, on the index of its minute.
+pub(crate) fn receipt_item(event: &EventRef, receipt: &Receipt) -> Result<Item, StoreError> {
+    let pk = keys::event_pk(event);
+    let mut item = encode("receipt", receipt, &pk, keys::RECEIPT)?;
+    let minute = receipt.arrival_ms.div_euclid(BUCKET_MS);
+    item.insert("rb".to_owned(), s(keys::bucket(minute, keys::shard_of(&pk))));
+    Ok(item)
+}
+
+/// A conflict as an item, on the list of reviews.
+pub(crate) fn conflict_item(event: &EventRef, conflict: &Conflict) -> Result<Item, StoreError> {
+    let pk = keys::event_pk(event);
+    let mut item = encode("conflict", conflict, &pk, &keys::conflict_sk(&conflict.payload_hash))?;
+    item.insert("rs".to_owned(), s(keys::review_shard(keys::shard_of(&pk))));
+    Ok(item)
+}
+
 impl Store {
     /// Puts the receipt if the event was never received. A failed condition is read, never guessed:
     /// the old item with our own claim token means that our first try succeeded (DDB-01).
@@ -54,11 +71,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; after [`StoreError::Unknown`] the receipt may or may not exist.
     pub async fn put_receipt(&self, event: &EventRef, receipt: &Receipt) -> Result<ReceiptPut, StoreError> {
-        let pk = keys::event_pk(event);
-        let mut item = encode("receipt", receipt, &pk, keys::RECEIPT)?;
-        let minute = receipt.arrival_ms.div_euclid(BUCKET_MS);
-        item.insert("rb".to_owned(), s(keys::bucket(minute, keys::shard_of(&pk))));
-        match self.put_if_absent(&self.names.events, item).await {
+        match self.put_if_absent(&self.names.events, receipt_item(event, receipt)?).await {
             Ok(None) => Ok(ReceiptPut::Stored),
             Ok(Some(old))
                 if text(&old, "tk") == Some(&receipt.claim_token) && !domain::planted::on("claim-token-ignored") =>
@@ -162,10 +175,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn put_conflict(&self, event: &EventRef, conflict: &Conflict) -> Result<(), StoreError> {
-        let pk = keys::event_pk(event);
-        let mut item = encode("conflict", conflict, &pk, &keys::conflict_sk(&conflict.payload_hash))?;
-        item.insert("rs".to_owned(), s(keys::review_shard(keys::shard_of(&pk))));
-        let put = self.put_if_absent(&self.names.events, item).await;
+        let put = self.put_if_absent(&self.names.events, conflict_item(event, conflict)?).await;
         put.map(|_| ()).map_err(|error| classify("put conflict", &error))
     }
 

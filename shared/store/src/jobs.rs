@@ -8,6 +8,7 @@ use domain::job::{Extension, Job, JobRecords, JobRef, Progress, Transition};
 use domain::keys;
 use domain::ledger::BalanceDelta;
 use domain::limits::EXPIRY_BUCKET_MS;
+use domain::told::Told;
 
 use crate::error::{Commit, classify, judge};
 use crate::item::{Item, decode, encode, n, s, text};
@@ -177,6 +178,7 @@ impl Store {
             actions.push(put(encode("job reference", &JobRef::from(job), &pk, keys::REF)?)?);
         }
         actions.extend(more);
+        self.told_actions(&delta.low.told, &mut actions)?;
         let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
         let Err(error) = result else { return Ok(Submitted::Created) };
         match judge("submit job", &error)? {
@@ -185,7 +187,7 @@ impl Store {
             Commit::ConditionFailed(failed) => Ok(Submitted::ConditionFailed {
                 job: failed.contains(&0),
                 balance: failed.contains(&1),
-                reference: failed.contains(&2),
+                reference: job.provider_ref.is_some() && failed.contains(&2),
             }),
         }
     }
@@ -209,19 +211,21 @@ impl Store {
         if let Some(request) = request {
             actions.push(self.request_action(request)?);
         }
+        self.told_actions(&delta.low.told, &mut actions)?;
         let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
         result.map_or_else(|error| judge("extend hold", &error), |_| Ok(Commit::Committed))
     }
 
-    /// Puts a transition together with the control request that asked for it.
+    /// Puts a transition together with the control request that asked for it, and what is told of it.
     ///
     /// # Errors
     /// [`StoreError`]; after [`StoreError::Unknown`] read the request to find out.
     pub async fn commit_transition(
-        &self, job: &Job, transition: &Transition, request: &ControlRequest,
+        &self, job: &Job, transition: &Transition, request: &ControlRequest, told: &Told,
     ) -> Result<Commit, StoreError> {
         let item = transition_item(&job.tenant, &job.job, transition)?;
-        let actions = vec![self.put_action(&self.names.jobs, item)?, self.request_action(request)?];
+        let mut actions = vec![self.put_action(&self.names.jobs, item)?, self.request_action(request)?];
+        self.told_actions(told, &mut actions)?;
         let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
         result.map_or_else(|error| judge("cancel", &error), |_| Ok(Commit::Committed))
     }

@@ -6,6 +6,7 @@ use domain::decide::posting::{Check, Posting};
 use domain::ids::{JobId, Reference, TenantId, WalletId};
 use domain::keys;
 use domain::ledger::{Balance, BalanceDelta, Entry, JobLedger};
+use domain::own::Within;
 
 use crate::error::{Commit, judge};
 use crate::item::{Item, decode, encode, n, s, text};
@@ -80,6 +81,7 @@ impl Store {
         if let Some(request) = request {
             actions.push(self.request_action(request)?);
         }
+        self.told_actions(&delta.low.told, &mut actions)?;
         if actions.len() > MAX_ACTIONS {
             return Err(StoreError::Permanent { operation: "post", code: "too many actions".to_owned() });
         }
@@ -91,6 +93,7 @@ impl Store {
     pub(crate) fn posting_of(&self, posting: &Posting) -> Result<Vec<TransactWriteItem>, StoreError> {
         let mut actions = vec![self.balance_action(&posting.entry.tenant, &posting.entry.wallet, &posting.delta)?];
         self.posting_actions(posting, &mut actions)?;
+        self.told_actions(&posting.delta.low.told, &mut actions)?;
         Ok(actions)
     }
 
@@ -107,6 +110,7 @@ impl Store {
             taken.extend([("by".to_owned(), s(&entry.by)), ("sv".to_owned(), n(domain::SCHEMA_VERSION))]);
             actions.push(self.put_action(&self.names.ledger, taken)?);
         }
+        self.told_actions(&posting.told, actions)?;
         let Some(job) = &entry.job else { return Ok(()) };
         if let Some(transition) = &posting.transition {
             actions.push(self.put_action(&self.names.jobs, transition_item(&entry.tenant, job, transition)?)?);
@@ -195,6 +199,15 @@ impl Store {
             update = update
                 .expression_attribute_values(":least", n(least.get()))
                 .expression_attribute_values(":cl", n(delta.credit_limit.get()));
+        }
+        let Within { at_least, below } = delta.low.within;
+        if let Some(at_least) = at_least {
+            when.push_str(" AND av >= :above");
+            update = update.expression_attribute_values(":above", n(at_least.get()));
+        }
+        if let Some(below) = below {
+            when.push_str(" AND av < :below");
+            update = update.expression_attribute_values(":below", n(below.get()));
         }
         if delta.held.get() < 0 {
             when.push_str(" AND he >= :open");

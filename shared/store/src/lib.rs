@@ -23,12 +23,14 @@ mod runs;
 mod statements;
 mod sweep;
 pub mod tables;
+mod told;
 mod view;
 
 use aws_sdk_dynamodb::Client;
 
 pub use error::{Commit, StoreError};
 pub use events::{EventRecords, ReceiptPut};
+pub use intents::IntentPut;
 pub use jobs::{Attached, ProgressPut, Submitted, TransitionPut};
 pub use ledger::{MAX_ACTIONS, WalletCreated};
 pub use operations::OperationPut;

@@ -74,6 +74,8 @@ async fn a_lost_answer_or_a_crash_before_the_mark_sends_the_identical_bytes_unde
     for (operation, containing, what) in [
         ("SendMessage", QUEUE, HookDecision::lost_answer()),
         ("UpdateItem", "I|github", throttled()),
+        ("UpdateItem", "settled", throttled()),
+        ("UpdateItem", "settled", HookDecision::lost_answer()),
         ("UpdateItem", "I|github", HookDecision::lost_answer()),
         ("PutItem", "I|github", HookDecision::lost_answer()),
         ("PutItem", "I|github", throttled()),

@@ -3,6 +3,7 @@
 
 mod bus;
 mod faults;
+mod http;
 mod keys;
 
 use domain::operation::OperationName::Forward;

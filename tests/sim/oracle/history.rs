@@ -2,6 +2,9 @@
 
 use super::{Books, Inner, Item};
 
+/// An intent's states in their order.
+const INTENT_STATES: [&str; 5] = ["pending", "submitted", "uncertain", "settled", "failed"];
+
 impl Inner {
     /// An item that was there is different now.
     pub(super) fn changed(&self, table: &str, key: &(String, String), old: &Item, new: &Item) {
@@ -22,6 +25,8 @@ impl Inner {
             }
             // The switches, what a reconciliation run did so far, and its cases: each by revisions or to an end.
             ("events", Some('S'), _) if new.n("rv") == old.n("rv") + 1 => {}
+            ("events", Some('O'), _) if new.s("ev") != old.s("ev") => {}
+            ("events", Some('I'), _) => self.intent_changed(&name, old, new),
             ("events", Some('Q'), _) if pk.starts_with("Q|recon|") || pk.starts_with("Q|case|") => {}
             ("jobs", Some('P'), _) => {
                 self.tell(&format!("progress {name} is {}", new.n("sq")));
@@ -33,10 +38,26 @@ impl Inner {
                 if new.n("rev") != old.n("rev") + 1 || new.n("seq") < old.n("seq") {
                     self.wrong(format!("4: balance {name} was not changed by one revision"));
                 }
+                self.fell(pk, old, new);
                 let held = (new.n("av"), new.n("he"), new.n("seq"));
                 self.tell(&format!("balance {pk}: available {} held {} sequence {}", held.0, held.1, held.2));
             }
             _ => self.wrong(format!("5: {table} {name} was changed")),
+        }
+    }
+
+    /// What leaves is frozen, and where it stands goes forward, one revision at a time.
+    fn intent_changed(&self, name: &str, old: &Item, new: &Item) {
+        let place = |item: &Item| INTENT_STATES.iter().position(|state| *state == item.s("st"));
+        let last = |item: &Item| matches!(item.s("st"), "settled" | "failed");
+        if place(new) < place(old) || (last(old) && new.s("st") != old.s("st")) {
+            self.wrong(format!("5: {name} went from {} to {}", old.s("st"), new.s("st")));
+        }
+        if new.n("rv") != old.n("rv") + 1 || new.n("at") < old.n("at") {
+            self.wrong(format!("2: {name} went from revision {} to {}", old.n("rv"), new.n("rv")));
+        }
+        if ["k", "to", "rq", "gr", "hs"].iter().any(|member| new.s(member) != old.s(member)) {
+            self.wrong(format!("6: what {name} sends was changed"));
         }
     }
 
@@ -131,6 +152,12 @@ impl Inner {
     fn receipt(&self, pk: &str, item: &Item) {
         let plan: Vec<&str> =
             item.0["pl"]["L"].as_array().into_iter().flatten().filter_map(|name| name["S"].as_str()).collect();
+        if pk.starts_with("E|own|") {
+            if plan != ["books|forward"] || !self.scenario.knobs.tells {
+                self.wrong(format!("told: the receipt of {pk} plans {plan:?}"));
+            }
+            return;
+        }
         if let Some(payment) = self.payment(pk) {
             if plan != [payment.operation()] {
                 self.wrong(format!("1: the receipt of {pk} plans {plan:?} {}", item.s("em")));

@@ -9,6 +9,7 @@ mod item;
 mod money;
 mod payments;
 mod rest;
+pub mod told;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,6 +64,8 @@ struct Inner {
     deliveries: answers::Deliveries,
     /// How often operators had something in review tried again.
     retries: std::cell::RefCell<usize>,
+    /// How often each wallet fell below the threshold that somebody watches.
+    falls: std::cell::RefCell<BTreeMap<String, usize>>,
 }
 
 impl Oracle {
@@ -75,6 +78,7 @@ impl Oracle {
             books: Books::default(),
             deliveries: answers::Deliveries::default(),
             retries: std::cell::RefCell::default(),
+            falls: std::cell::RefCell::default(),
         };
         let oracle = Self { inner: Arc::new(Mutex::new(inner)) };
         aws.add_hook(Arc::new(Watch(oracle.clone())));
@@ -129,6 +133,7 @@ impl Inner {
         self.money();
         self.agreement();
         self.payments();
+        self.told();
     }
 
     fn compare(&self, table: &str, before: &Table, now: &Table) {

@@ -10,6 +10,9 @@ const PROMPT_MS: i64 = 600_000;
 const EXPIRY_LAG_MS: i64 = 14 * 60_000;
 
 fn record_sk(operation: &str) -> String {
+    if operation == "forward" {
+        return "o|books|outbound|forward".to_owned(); // of an event of our own, to the one subscription
+    }
     let consumer = if matches!(operation, "complete-job" | "record-progress") { "job" } else { "billing" };
     format!("o|-|{consumer}|{operation}")
 }
@@ -26,6 +29,9 @@ impl Inner {
 
     /// The operations of a receipt that have no effect of their own.
     pub(super) fn open_operations(&self, pk: &str) -> Vec<&'static str> {
+        if pk.starts_with("E|own|") {
+            return if self.not_left(pk) { vec!["forward"] } else { Vec::new() };
+        }
         if let Some(payment) = self.payment(pk) {
             return if self.payment_done(payment) { Vec::new() } else { vec![payment.operation()] };
         }
@@ -128,7 +134,7 @@ impl Oracle {
         let message: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
         let (provider, event) = message["k"]["event"].as_str().and_then(|e| e.split_once('/')).unwrap_or_default();
         let operation = message["k"]["name"].as_str().unwrap_or_default();
-        let pk = format!("E|{provider}|{event}");
+        let pk = format!("E|{provider}|{}", event.replace('%', "%25").replace('|', "%7C"));
         let known = inner.books.events.contains_key(&(pk.clone(), "r".to_owned()));
         if known && inner.open_operations(&pk).contains(&operation) && !inner.has_record(&pk, operation) {
             inner.wrong(format!("1: the message of {pk} {operation} was consumed with neither effect nor record"));
@@ -151,7 +157,10 @@ impl Oracle {
     pub fn unrest(&self, now_ms: i64) -> Option<String> {
         let inner = self.lock();
         let events = inner.deliveries.acknowledged.iter().map(|id| format!("E|acme|{id}"));
-        let mut open = events.chain(inner.deliveries.paid.iter().cloned()).filter_map(|pk| inner.unfinished(&pk));
+        let own = inner.books.events.keys().filter(|(pk, sk)| pk.starts_with("E|own|") && sk == "r");
+        let own = own.map(|(pk, _)| pk.clone());
+        let all = events.chain(inner.deliveries.paid.iter().cloned()).chain(own);
+        let mut open = all.filter_map(|pk| inner.unfinished(&pk));
         open.next().or_else(|| inner.expired(now_ms))
     }
 

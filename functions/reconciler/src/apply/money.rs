@@ -11,7 +11,7 @@ use domain::ledger::{Balance, Entry, EntryKind, JobLedger};
 use domain::operation::{OperationKey, OperationName, hex_sha256};
 use domain::reconcile::{Case, CaseClass, Compensation, Decision, Resolution, Subject, compensation, rebuild};
 use runtime::App;
-use store::{ControlRequest, StoreError};
+use store::{Commit, ControlRequest, StoreError};
 
 use super::{ResolveError, Round, closed, not_possible};
 use crate::wallets::{self, Rest};
@@ -49,7 +49,7 @@ pub(super) async fn compensate(app: &App, case: &Case, decision: Decision) -> Re
     let price_version = Some(records.job.price.version.clone());
     let reason = decision.reason.clone();
     let entry = Entry { amount, uncharged, usage: Some(usage), price_version, reason: reason.clone(), ..entry };
-    let posting = adjust::post(entry, &reference, &ledger, &balance)?;
+    let posting = app.telling(adjust::post(entry, &reference, &ledger, &balance)?, &balance).await?;
     let request = ControlRequest {
         kind: "adjust".to_owned(),
         tenant: tenant.clone(),
@@ -61,7 +61,11 @@ pub(super) async fn compensate(app: &App, case: &Case, decision: Decision) -> Re
         created_ms: now_ms,
     };
     let decision = Decision { note: format!("adjusted by {amount} under {}", request.reference), ..decision };
-    Ok(app.store.resolve_with_posting(case, &decision, &posting, Some(&request)).await?.into())
+    let committed = app.store.resolve_with_posting(case, &decision, &posting, Some(&request)).await?;
+    if committed == Commit::Committed {
+        app.send_posted(&posting).await;
+    }
+    Ok(committed.into())
 }
 
 /// The settlement of the event that decided the job, with the usage that the provider's list has.
@@ -99,9 +103,14 @@ pub(super) async fn ask_authority(app: &App, case: &Case, decision: Decision) ->
         settle::Decision::None(domain::decide::NoEffect::Done) => return gone(app, case, decision).await,
         settle::Decision::None(verdict) => return Err(verdict.into()),
     };
+    let posting = app.telling(*posting, &balance).await?;
     let amount = posting.entry.amount;
     let decision = Decision { note: format!("settled {amount} with the usage of the provider's list"), ..decision };
-    let round = Round::from(app.store.resolve_with_posting(case, &decision, &posting, None).await?);
+    let committed = app.store.resolve_with_posting(case, &decision, &posting, None).await?;
+    if committed == Commit::Committed {
+        app.send_posted(&posting).await;
+    }
+    let round = Round::from(committed);
     if matches!(round, Round::Resolved)
         && let Some(record) = event.operation(&key).filter(|record| !record.is_final())
     {

@@ -58,13 +58,15 @@ pub enum ReviewAction {
     Close,
 }
 
-/// In place of the job's overage policy.
+/// In place of the rule that stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum OverageAlternative {
     /// The hold is the most that is charged
     Cap,
     /// What is above the hold comes from the available balance
     Available,
+    /// What was sent with an unknown outcome is sent once more: you have looked, and it is not there
+    Resend,
 }
 
 /// `reviews resolve`.
@@ -83,7 +85,7 @@ pub struct ResolveArgs {
     /// What to do
     #[arg(long)]
     pub action: ReviewAction,
-    /// For an approval: how the charge above the hold is settled
+    /// For an approval: how the charge above the hold is settled, or that it is sent again
     #[arg(long, required_if_eq("action", "approve"))]
     pub alternative: Option<OverageAlternative>,
     /// Why; it is recorded with your identity

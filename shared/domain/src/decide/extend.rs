@@ -69,6 +69,7 @@ pub fn decide(request: &Request<'_>, records: &JobRecords, ledger: &JobLedger, b
         advance: None,
         currency: balance.currency,
         credit_limit: balance.credit_limit,
+        low: Box::default(),
     };
     Decision::Commit(extension, delta)
 }

@@ -3,6 +3,7 @@
 use crate::job::Transition;
 use crate::ledger::{Account, Advance, Balance, BalanceDelta, Entry, lines_out};
 use crate::money::{Micros, MoneyError};
+use crate::told::Told;
 
 /// What the transaction checks beside its own puts, in the job's partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Posting {
     /// beside a transaction can show its balance and not yet its entry (DynamoDB's isolation of single
     /// reads), so two such postings must collide on more than the balance's sequence.
     pub slot: Option<String>,
+    /// What is told of it, in its transaction; nothing unless somebody subscribed.
+    pub told: Told,
 }
 
 /// How an entry changes the balance.
@@ -67,8 +70,9 @@ impl Posting {
             advance,
             currency: balance.currency,
             credit_limit: balance.credit_limit,
+            low: Box::default(),
         };
-        Self { sort_key, entry, delta, transition: None, checks: Vec::new(), slot: None }
+        Self { sort_key, entry, delta, transition: None, checks: Vec::new(), slot: None, told: Told::default() }
     }
 
     /// With a transition to put.

@@ -2,16 +2,22 @@
 //! which limits and policies hold. Profiles are data (`infra/providers.toml`), not code.
 
 mod checks;
+mod destination;
+mod destination_load;
+mod destination_shape;
+mod fields;
 mod forward;
 mod list;
 mod load;
 mod secret;
 mod shape;
 mod strict;
+mod subscription;
 mod worksheet;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,11 +26,13 @@ use crate::job::{Outcome, Policies};
 use crate::json::Pointer;
 use crate::operation::{OperationName, hex_sha256};
 
+pub use destination::{Auth, AuthForm, Breaker, HttpDestination};
 pub use forward::{Destination, Forward};
 pub use list::{ListHeader, ListProfile, ListStatus, ListUrl};
 pub use load::Profiles;
 pub use secret::{SecretPlace, SecretRef};
 pub use shape::SHAPE;
+pub use subscription::{MAX_SUBSCRIPTIONS, Subscription};
 
 /// Where a text stands in a delivery: `header:NAME`, `body:/json/pointer`, or `item:/json/pointer` in one
 /// item of a delivery that carries several.
@@ -44,6 +52,20 @@ impl fmt::Display for Source {
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Body(pointer) => write!(f, "body:{pointer}"),
             Self::Item(pointer) => write!(f, "item:{pointer}"),
+        }
+    }
+}
+
+impl FromStr for Source {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
+            Some(("body", pointer)) => pointer.parse().map(Self::Body).map_err(|e| format!("{pointer:?}: {e}")),
+            Some(("item", pointer)) => pointer.parse().map(Self::Item).map_err(|e| format!("{pointer:?}: {e}")),
+            _ => Err(format!(
+                "{text:?} is no source: write \"header:NAME\", \"body:/json/pointer\" or, with `items`, \"item:/json/pointer\""
+            )),
         }
     }
 }

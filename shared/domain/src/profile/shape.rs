@@ -1,16 +1,41 @@
 //! `providers.toml` as data: every field, what it may hold, and what it says. The loader's structs have the same fields.
 
+use super::destination_shape::DESTINATION_TABLE;
 use super::secret::{SecretPlace, remedy};
 use super::{Destination, Source};
 use crate::config::shape::{Field, Form, Kind, TIME_TEXT};
 use crate::json::Pointer;
+use crate::money::Micros;
 use crate::operation::OperationName;
+use crate::own::OwnType;
 
 /// Longest wait of any kind that a profile may state: ten years.
 const MAX_HOURS: i64 = 87_600;
 
 /// The whole file.
-pub static SHAPE: Kind = Kind::Table(&[Field::may("providers", Kind::Names(&PROVIDER), "one table per endpoint")]);
+pub static SHAPE: Kind = Kind::Table(&[
+    Field::may("providers", Kind::Names(&PROVIDER), "one table per endpoint"),
+    Field::may("subscriptions", Kind::Names(&SUBSCRIPTION), "who is told of what happened here, one table each"),
+    Field::may("destinations", Kind::Names(&DESTINATION_TABLE), "one table per HTTP destination"),
+]);
+
+pub(super) static SUBSCRIPTION: Kind = Kind::Table(&[
+    Field::must("to", Kind::Form(&DESTINATION), "where to, as `forward` has it"),
+    Field::must("types", Kind::List(&OWN_TYPE, 1), "what it wants: `[\"job.settled\"]`"),
+    Field::must("tenants", Kind::List(&Kind::Text, 1), "whose; `[\"*\"]` is every tenant"),
+    Field::may("ordered", Kind::Boolean, "true where the order of each job and wallet is kept"),
+    Field::may("low_balance", Kind::Names(&Kind::Form(&AMOUNT)), "below which balance it is told, by currency"),
+]);
+
+static OWN_TYPE: Kind = Kind::Choice(|| OwnType::ALL.iter().map(|one| one.as_str()).collect());
+static AMOUNT: Form = Form {
+    is: "an amount in major units",
+    pattern: r"^\d+(\.\d{1,6})?$",
+    check: |text| {
+        let told = |e: crate::money::MoneyError| (e.to_string(), "write an amount such as \"10.00\"".to_owned());
+        Micros::parse(text).and_then(Micros::non_negative).map(|_| ()).map_err(told)
+    },
+};
 
 pub(super) static PROVIDER: Kind = Kind::Table(&[
     Field::must("owner", Kind::Text, "who answers for this endpoint"),
@@ -202,13 +227,14 @@ static LIST_URL: Form = Form {
 };
 static DESTINATION: Form = Form {
     is: "a destination",
-    pattern: r"^(sqs|eventbridge):[A-Z0-9_]+$",
+    pattern: r"^((sqs|eventbridge):[A-Z0-9_]+|http:[a-z0-9_-]{1,64})$",
     check: |text| {
-        let remedy = "write \"sqs:VARIABLE\" or \"eventbridge:VARIABLE\", the environment variable with its address";
+        let remedy = "write \"sqs:VARIABLE\" or \"eventbridge:VARIABLE\", the environment variable with its address, or \
+                      \"http:NAME\" of a table [destinations.NAME]";
         text.parse::<Destination>().map(|_| ()).map_err(|_| ("this is no destination".to_owned(), remedy.to_owned()))
     },
 };
-static POINTER: Form = Form {
+pub(super) static POINTER: Form = Form {
     is: "a JSON pointer",
     pattern: r"^(/([^~]|~[01])*)?$",
     check: |text| {

@@ -1,0 +1,34 @@
+//! The order of a subscription: an event of our own is not sent before the one that comes before it in its line.
+//!
+//! A destination that took the first too late would else get the second first. What waits, waits as everything does,
+//! under the same limits; an event in review holds back its line until a person has decided.
+
+use domain::decide::NoEffect;
+use domain::event::{EventId, EventRef};
+use domain::operation::{Class, OperationKey};
+use domain::status::Stage;
+use runtime::App;
+use runtime::consumer::Work;
+use store::StoreError;
+
+/// The wait of an event whose line's event before it is not over yet; `None` when it may be sent.
+pub async fn held_back(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
+    let before = work.receipt.envelope.ordered.get(work.key.item.as_str()).filter(|id| !id.is_empty());
+    let Some(before) = before.and_then(|id| EventId::try_from(id.clone()).ok()) else { return Ok(None) };
+    let event = EventRef { provider: work.key.event.provider.clone(), id: before };
+    // One that is not there was never told: there is nothing to wait for.
+    let Some(records) = app.store.load_event(&event).await? else { return Ok(None) };
+    let key = OperationKey { event: event.clone(), ..work.key.clone() };
+    if !records.receipt.operations().contains(&key) {
+        return Ok(None);
+    }
+    let effects = app.store.effects_of(&records.receipt).await?;
+    let record = records.operation(&key);
+    let over = Stage::of(effects.effect(&key, record).is_some(), record).is_final();
+    if over || domain::planted::on("later-told-first") {
+        // PLANTED
+        return Ok(None);
+    }
+    let note = format!("{event} comes before it in this subscription's order, and is not sent yet");
+    Ok(Some(NoEffect::Wait(Class::NotYet, note)))
+}
