@@ -79,14 +79,16 @@ pub(crate) async fn once_more(app: &App, intent: &Intent) -> Result<NoEffect, St
         Err(verdict) => return Ok(verdict),
     };
     let rules = way.rules();
-    let first_ms = intent.first_sent_ms.unwrap_or(intent.created_ms);
-    if !way.is_told() && !rules.key.holds(first_ms, app.clock.now_ms()) {
+    let (first_ms, now_ms) = (intent.first_sent_ms.unwrap_or(intent.created_ms), app.clock.now_ms());
+    if !rules.key.holds(first_ms, now_ms) {
         return Ok(NoEffect::Done);
     }
     if let Some(verdict) = way.admit(app).await {
         return Ok(verdict);
     }
-    Ok(match read(&rules, &way.send(app, intent).await) {
+    // A try of its own: a signature bears its time, and its reader refuses an old one.
+    let once = Intent { last_sent_ms: Some(now_ms), attempts: intent.attempts + 1, ..intent.clone() };
+    Ok(match read(&rules, &way.send(app, &once).await) {
         Verdict::Settled(_) => NoEffect::Done,
         Verdict::NotDone { refused: true } => NoEffect::Wait(Class::Refused, format!("{}: refused", intent.to)),
         _ => NoEffect::Wait(Class::Transient, format!("{}: not taken once more yet", intent.to)),

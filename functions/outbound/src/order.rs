@@ -1,7 +1,8 @@
 //! The order of a subscription: an event of our own is not sent before the one that comes before it in its line.
 //!
-//! A destination that took the first too late would else get the second first. What waits, waits as everything does,
-//! under the same limits; an event in review holds back its line until a person has decided.
+//! A destination that took the first too late would else get the second first. Waiting is no try: only the limit of age
+//! applies, so a line goes on by itself when an outage ends. An event in review holds back its line until a person has
+//! decided.
 
 use domain::decide::NoEffect;
 use domain::event::{EventId, EventRef};
@@ -29,6 +30,16 @@ pub async fn held_back(app: &App, work: &Work) -> Result<Option<NoEffect>, Store
         // PLANTED
         return Ok(None);
     }
+    if let Some(limit) = work.ask(app).over_limit() {
+        return Ok(Some(limit));
+    }
     let note = format!("{event} comes before it in this subscription's order, and is not sent yet");
-    Ok(Some(NoEffect::Wait(Class::NotYet, note)))
+    Ok(Some(NoEffect::Until(Class::NotYet, note, next_look_ms(app, work.receipt.arrival_ms))))
+}
+
+/// Waiting for another is no try, so nothing is counted by which looks could become rarer: their pauses grow with the age.
+fn next_look_ms(app: &App, since_ms: i64) -> i64 {
+    let now_ms = app.clock.now_ms();
+    let age_s = u64::try_from(now_ms.saturating_sub(since_ms) / 1_000).unwrap_or(0);
+    now_ms + app.policy.backoff_ms((age_s / 5 + 1).ilog2(), app.random.next_u64())
 }

@@ -54,11 +54,6 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// True where what arrives is a signed webhook: its reader knows a repetition by `webhook-id`, however late it comes.
-    pub(crate) fn is_told(&self) -> bool {
-        matches!(self, Self::Http(http) if http.table.sign.is_some())
-    }
-
     /// Waits for a turn, or says until when there is none.
     pub(crate) async fn admit(&self, app: &App) -> Option<NoEffect> {
         let Self::Http(http) = self else { return None };

@@ -455,10 +455,13 @@ impl Functions {
                 queue_name(PREFIX, Consumer::Billing),
                 consume(&self.billing, |app, event| Box::pin(async move { billing::handle(&app, event).await })),
             ),
-            source(
-                queue_name(PREFIX, Consumer::Outbound),
-                consume(&self.outbound, |app, event| Box::pin(async move { outbound::handle(&app, event).await })),
-            ),
+            EventSource {
+                batch_size: 1,
+                ..source(
+                    queue_name(PREFIX, Consumer::Outbound),
+                    consume(&self.outbound, |app, event| Box::pin(async move { outbound::handle(&app, event).await })),
+                )
+            },
         ];
         sources.extend(Consumer::ALL.map(|consumer| source(dead_letter_name(PREFIX, consumer), dead.clone())));
         let reconciler = Arc::new(self.reconciler.clone());

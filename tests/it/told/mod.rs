@@ -2,6 +2,7 @@
 
 mod balance;
 mod effects;
+mod http;
 mod order;
 mod people;
 mod recovery;

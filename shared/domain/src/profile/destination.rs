@@ -364,6 +364,8 @@ fn key_life(raw: &RawDestination, timeout_ms: u32) -> Result<KeyLife, (&'static 
     let Some(hours) = raw.key_life_hours else {
         return match raw.key_margin_minutes {
             Some(_) => Err(("key_margin_minutes", "there is no `key_life_hours` that it belongs to".to_owned())),
+            // Readers of Standard Webhooks know a repetition by its `webhook-id`.
+            None if raw.sign.is_some() => Ok(KeyLife::ForGood),
             None => Ok(KeyLife::None),
         };
     };
