@@ -134,7 +134,10 @@ impl From<NoEffect> for Failure {
             NoEffect::Review(Class::FundsShort, note) => {
                 Problem::new(402, "funds-short", "The wallet has too little", note)
             }
-            NoEffect::Review(_, note) | NoEffect::Noop(_, note) | NoEffect::Wait(_, note) => not_possible(note),
+            NoEffect::Review(_, note)
+            | NoEffect::Noop(_, note)
+            | NoEffect::Wait(_, note)
+            | NoEffect::Until(_, note, _) => not_possible(note),
             NoEffect::Done => not_possible("this was done before".to_owned()),
         })
     }

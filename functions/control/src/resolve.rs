@@ -235,9 +235,13 @@ async fn operation(app: &App, key: &OperationKey, request: &Request) -> Result<P
             format!("a review of class {} has no alternative to approve: retry or close it", record.class.name());
         return Err(Refusal::Problem(not_possible(detail)));
     }
+    if request.alternative.is_some_and(|alternative| !alternative.fits(record)) {
+        let detail = format!("a review of class {} has another alternative", record.class.name());
+        return Err(Refusal::Problem(not_possible(detail)));
+    }
     let now_ms = app.clock.now_ms();
     let past = now_ms.saturating_sub(records.receipt.business_time_ms()) > app.expire_after_ms(&key.event);
-    let (waivers, waived) = waive(record, request.alternative, past);
+    let (waivers, waived) = waive(record, request.alternative, past, now_ms);
     let closes = request.action == Action::Close;
     let release = if closes && key.name == OperationName::SettleUsage {
         release(app, key, record, &records.receipt, request).await?

@@ -1,9 +1,13 @@
 //! The outbound consumer: what leaves the system.
 //!
-//! The order of steps is the promise: the intent with its exact bytes is written first, then it is sent,
-//! then it is marked as sent. Dying between any two of them, or losing an answer, repeats the identical
-//! bytes under the same key: at least once to the destination, which tells a repetition by the key. It
-//! has a queue of its own, so a slow destination blocks no job and no wallet.
+//! The order of steps is the promise: the intent with its exact bytes is written first; that it is submitted is written
+//! before a byte leaves; then it is sent; then what came back is written. Dying between any two of them, or losing an
+//! answer, is an unknown outcome, and the destination's rules say what follows: the identical bytes under the same key, a
+//! look-up, or a person. It has a queue of its own, so a slow destination blocks no job and no wallet.
+
+mod carry;
+mod http;
+mod way;
 
 mod order;
 
@@ -15,7 +19,6 @@ use domain::message::group;
 use domain::operation::{Class, OperationName};
 use domain::own::is_own;
 use domain::profile::{Destination, Forward};
-use queue::QueueError;
 use runtime::App;
 use runtime::consumer::{Operate, Work, handle_batch};
 use runtime::retry::Again;
@@ -58,48 +61,36 @@ fn configured<'a>(app: &'a App, work: &Work) -> Option<&'a Forward> {
     profile.rule(&work.receipt.event_type)?.forward.as_ref()
 }
 
-/// One round; `None` means that the intent was just written, and what stands is read again.
+/// One round; `None` means that something was just written, and what stands is read again.
 async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     let group = group(&work.key, &work.receipt.envelope);
     let configured = configured(app, work);
     // What was written down leaves as it was written, whatever the profile says by now: it is asked for a new intent only.
     let to = configured.map(|forward| forward.to.to_string()).unwrap_or_default();
     let asked = Intent::forward(&work.key, &work.receipt, &to, group, app.clock.now_ms());
+    let ask = work.ask(app);
     let stands = app.store.get_intent(&asked.key).await?;
-    match (forward::decide(&work.ask(app), &asked, stands.as_ref()), &stands) {
+    match (forward::decide(&ask, &asked, stands.as_ref()), stands) {
         (Decision::None(verdict), _) => Ok(Some(verdict)),
-        (Decision::Send, Some(intent)) => send(app, intent).await.map(Some),
-        (Decision::Put | Decision::Send, _) if configured.is_none() => {
-            let note = "the profile no longer says where events of this type are forwarded to".to_owned();
-            Ok(Some(NoEffect::Review(Class::NotPossible, note)))
-        }
-        (Decision::Put | Decision::Send, _) => app.store.put_intent(&asked).await.map(|()| None),
+        (Decision::Carry, Some(intent)) => carry::carry(app, &ask, intent).await,
+        (Decision::Put | Decision::Carry, _) => match configured {
+            Some(forward) => put(app, asked, &forward.to).await,
+            None => {
+                let note = "the profile no longer says where events of this type are forwarded to".to_owned();
+                Ok(Some(NoEffect::Review(Class::NotPossible, note)))
+            }
+        },
     }
 }
 
-/// Sends what stands, to where it says, and marks it.
-async fn send(app: &App, intent: &Intent) -> Result<NoEffect, StoreError> {
-    let Ok(to) = intent.to.parse::<Destination>() else {
-        let note = "a stored intent names a destination that this version does not know".to_owned();
-        return Ok(NoEffect::Review(Class::Unreadable, note));
+/// Writes a new intent down, with all of the request that is frozen.
+async fn put(app: &App, asked: Intent, to: &Destination) -> Result<Option<NoEffect>, StoreError> {
+    let call = match to {
+        Destination::Http(name) => match app.profiles.destination(name) {
+            Some(destination) => Some(destination.call(&asked.deduplication_id())),
+            None => return Ok(Some(way::no_table(name))),
+        },
+        Destination::Sqs(_) | Destination::EventBridge(_) => None,
     };
-    let Some(address) = app.destinations.get(&to) else {
-        let variable = to.variable();
-        let note =
-            format!("set the environment variable {variable} of the outbound function, and name it in a profile");
-        return Ok(NoEffect::Wait(Class::Refused, note));
-    };
-    let sent = match &to {
-        Destination::Sqs(_) => app.queues.forward(address, intent).await,
-        Destination::EventBridge(_) => app.queues.put_event(address, intent).await,
-    };
-    match sent {
-        Ok(()) => app.store.mark_sent(&intent.key, app.clock.now_ms()).await.map(|()| NoEffect::Done),
-        Err(error) => Ok(NoEffect::Wait(class(&error), format!("{to}: {error}"))),
-    }
-}
-
-/// A refusal waits as well, since a right or a queue may be repaired; only its class says so.
-fn class(error: &QueueError) -> Class {
-    if error.refused { Class::Refused } else { Class::Transient }
+    app.store.put_intent(&asked.over_http(call)).await.map(|()| None)
 }

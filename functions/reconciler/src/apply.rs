@@ -44,7 +44,10 @@ pub(crate) fn not_possible(why: impl Into<String>) -> ResolveError {
 impl From<NoEffect> for ResolveError {
     fn from(verdict: NoEffect) -> Self {
         match verdict {
-            NoEffect::Review(_, note) | NoEffect::Noop(_, note) | NoEffect::Wait(_, note) => Self::NotPossible(note),
+            NoEffect::Review(_, note)
+            | NoEffect::Noop(_, note)
+            | NoEffect::Wait(_, note)
+            | NoEffect::Until(_, note, _) => Self::NotPossible(note),
             NoEffect::Done => not_possible("this was done before"),
         }
     }

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use domain::limits::RetryPolicy;
 use domain::profile::{Profile, Profiles, SecretPlace};
 use local::gateway::{Gateway, GatewayConfig};
+use local::network::network_keys;
 use local::provider::ProviderSimulator;
 use local::provider_list::{LIST_URL, SimulatorFetch};
-use local::stack::{SecretOf, Stack, StackConfig, gateway_timeout, network_keys};
+use local::stack::{SecretOf, Stack, StackConfig, gateway_timeout};
 use local::{Clock, EmbeddedAws, SystemClock, forwarded};
+use runtime::call::{Caller, HttpsCaller, NoCaller};
 use runtime::fetch::{Fetch, HttpsFetch};
 use runtime::random::SharedRandom;
 use runtime::telemetry;
@@ -54,6 +56,7 @@ async fn serve(args: &DevArgs) -> Result<(), CliError> {
         prices: Arc::new(files::prices(args.prices.as_deref())?),
         policy: RetryPolicy::default(),
         fetch: Arc::new(SimulatorFetch { provider: provider.clone(), other: https() }),
+        caller: caller(),
         hooks: Arc::new(|_| Vec::new()),
     };
     let stack = Arc::new(Box::pin(open(args, clock.clone(), config)).await?);
@@ -127,6 +130,17 @@ fn https() -> Option<Arc<dyn Fetch>> {
         Err(error) => {
             tracing::warn!(%error, "no certificate roots: only the simulated provider's list can be read");
             None
+        }
+    }
+}
+
+/// The network, for HTTP destinations; without the system's certificates nothing is sent there.
+fn caller() -> Arc<dyn Caller> {
+    match HttpsCaller::new() {
+        Ok(caller) => Arc::new(caller),
+        Err(error) => {
+            tracing::warn!(%error, "no certificate roots: nothing is sent to HTTP destinations");
+            Arc::new(NoCaller)
         }
     }
 }

@@ -30,9 +30,10 @@ fn name_of(variable: &str) -> String {
 /// The address of a destination's local queue or bus, by its environment variable.
 #[must_use]
 pub fn address_of(profiles: &Profiles, variable: &str) -> Option<String> {
-    match destinations(profiles).into_iter().find(|to| to.variable() == variable)? {
+    match destinations(profiles).into_iter().find(|to| to.variable() == Some(variable))? {
         Destination::Sqs(_) => Some(crate::queue_url(&name_of(variable))),
         Destination::EventBridge(_) => Some(name_of(variable)),
+        Destination::Http(_) => None,
     }
 }
 
@@ -41,8 +42,11 @@ pub fn address_of(profiles: &Profiles, variable: &str) -> Option<String> {
 /// # Errors
 /// [`QueueError`] when a variable is too long for a queue's name.
 pub fn create_queues(aws: &EmbeddedAws, profiles: &Profiles) -> Result<(), QueueError> {
-    let mut queues = destinations(profiles).into_iter().filter(|to| matches!(to, Destination::Sqs(_)));
-    queues.try_for_each(|to| aws.queues().create_queue(&name_of(to.variable()), QueueAttributes::default()))
+    let mut queues = destinations(profiles).into_iter().filter_map(|to| match to {
+        Destination::Sqs(variable) => Some(variable),
+        Destination::EventBridge(_) | Destination::Http(_) => None,
+    });
+    queues.try_for_each(|variable| aws.queues().create_queue(&name_of(variable), QueueAttributes::default()))
 }
 
 /// `GET /forwarded/VARIABLE`: what was forwarded there and not taken out, oldest first.

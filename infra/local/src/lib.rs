@@ -18,6 +18,7 @@ pub mod hook;
 pub mod item_size;
 pub mod lambda;
 pub mod meter;
+pub mod network;
 pub mod poller;
 pub mod provider;
 pub mod provider_api;

@@ -13,12 +13,13 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use domain::limits::{RECEIVER_TIMEOUT_MS, RetryPolicy};
 use domain::operation::Consumer;
 use domain::price::PriceBook;
-use domain::profile::{Profiles, SecretPlace};
+use domain::profile::Profiles;
 use queue::{QueueUrls, Queues, dead_letter_name, queue_name, reconcile_dead_letter_name, reconcile_queue_name};
-use receiver::fetch::{KeyFetch, NoFetch};
-use receiver::{AwsKeys, DEFAULT_LIFE_MS, Receiver};
+use receiver::fetch::KeyFetch;
+use receiver::{DEFAULT_LIFE_MS, Receiver};
 use reconciler::Reconciler;
 use runtime::App;
+use runtime::call::Caller;
 use runtime::clients;
 use runtime::destinations::Destinations;
 use runtime::fetch::Fetch;
@@ -83,20 +84,6 @@ pub type HooksOf = Arc<dyn Fn(Function) -> Vec<Arc<dyn CallHook>> + Send + Sync>
 /// Reads a secret, or an address, by its name.
 pub type SecretOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Fetches secrets over the network, with the AWS identity and region of the environment; only where a profile, or the
-/// value of its environment variable, is a reference, since finding that identity may take seconds.
-pub async fn network_keys(profiles: &Profiles, variable: impl Fn(&str) -> Option<String>) -> Arc<dyn KeyFetch> {
-    let refers = |place: &SecretPlace| match place {
-        SecretPlace::Env(name) => variable(name).is_some_and(|value| SecretPlace::reference(&value).is_some()),
-        place => place.is_remote(),
-    };
-    if profiles.iter().flat_map(|profile| &profile.secrets).any(|secret| refers(&secret.place)) {
-        Arc::new(AwsKeys::from_config(clients::caller_config().await))
-    } else {
-        Arc::new(NoFetch)
-    }
-}
-
 /// What a stack is built with.
 #[derive(Clone)]
 pub struct StackConfig {
@@ -118,10 +105,12 @@ pub struct StackConfig {
     pub prices: Arc<PriceBook>,
     /// Limits and waits.
     pub policy: RetryPolicy,
-    /// Addresses that events are forwarded to, by environment variable name.
+    /// Addresses that events are forwarded to, and the secrets of HTTP destinations, by environment variable name.
     pub address: SecretOf,
     /// Reads the providers' own lists.
     pub fetch: Arc<dyn Fetch>,
+    /// Sends to HTTP destinations.
+    pub caller: Arc<dyn Caller>,
     /// Hooks on each function's AWS calls (embedded stacks only).
     pub hooks: HooksOf,
 }
@@ -405,7 +394,8 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
         let config = self.sdk_config(Function::Outbound).await;
         let partition = RetryPartition::new(self.config.random.token());
         let bus = aws_sdk_eventbridge::config::Builder::from(&config).retry_partition(partition).build();
-        App { queues: app.queues.clone().with_bus(aws_sdk_eventbridge::Client::from_conf(bus)), ..app }
+        let queues = app.queues.clone().with_bus(aws_sdk_eventbridge::Client::from_conf(bus));
+        App { queues, ..app }.calling(self.config.caller.clone())
     }
 
     async fn functions(&self) -> Functions {

@@ -8,6 +8,7 @@ use domain::limits::{BUCKET_MS, EXPIRY_BUCKET_MS, RetryPolicy, SHARDS};
 use domain::price::PriceBook;
 use domain::profile::Profiles;
 use receiver::fetch::{KeyFetch, NoFetch};
+use runtime::call::{Caller, NoCaller};
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::lambda::{PRICES_TOML, PROVIDERS_TOML};
 use runtime::random::SharedRandom;
@@ -92,10 +93,12 @@ pub struct WorldConfig {
     pub secrets: BTreeMap<String, String>,
     /// Limits and waits.
     pub policy: RetryPolicy,
-    /// Addresses that events are forwarded to, by environment variable name.
+    /// Addresses that events are forwarded to, and the secrets of HTTP destinations, by environment variable name.
     pub addresses: BTreeMap<String, String>,
     /// Hooks on each function's AWS calls.
     pub hooks: Hooks,
+    /// Sends to HTTP destinations.
+    pub caller: Arc<dyn Caller>,
     /// Where secrets come from that are not in `secrets`.
     pub keys: Arc<dyn KeyFetch>,
     /// The clock that signatures are judged by, Unix milliseconds; `None` is the time of arrival.
@@ -117,6 +120,7 @@ impl Default for WorldConfig {
             policy: RetryPolicy::default(),
             addresses: BTreeMap::new(),
             hooks: Hooks::default(),
+            caller: Arc::new(NoCaller),
             keys: Arc::new(NoFetch),
             judge_at_ms: None,
             base_url: None,
@@ -154,6 +158,7 @@ impl World {
             policy: config.policy,
             address: Arc::new(move |name| addresses.get(name).cloned()),
             fetch: Arc::new(SimulatorFetch { provider: provider.clone(), other: None }),
+            caller: config.caller,
             hooks: Arc::new(move |function| usage.of(function).into_iter().chain(hooks.of(function)).collect()),
         };
         let stack = Arc::new(Box::pin(Stack::embedded(&aws, stack_config)).await?);

@@ -2,7 +2,9 @@
 //!
 //! An external call stands between two commits: the intent with the exact bytes, then the call, then its
 //! result. Whoever repeats it, after a crash or an answer that was lost, sends the same bytes under the
-//! same key, so that the receiver can tell a repetition from something new.
+//! same key, so that the receiver can tell a repetition from something new. What follows when is [`step`]'s.
+
+pub mod step;
 
 use std::collections::BTreeMap;
 
@@ -22,17 +24,98 @@ const MAX_KEY_BYTES: usize = 1_800;
 /// Version of the forwarded form.
 const FORM: u32 = 1;
 
-/// Whether it left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Where an intent stands; forward only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IntentState {
-    /// It is written down; it may have left.
-    Prepared,
-    /// Its destination has taken it.
-    Sent,
+    /// It is written down, and nothing has left.
+    #[serde(alias = "prepared")]
+    Pending,
+    /// Bytes have left or are about to.
+    Submitted,
+    /// A try had no usable end: the effect may or may not exist.
+    Uncertain,
+    /// The effect exists.
+    #[serde(alias = "sent")]
+    Settled,
+    /// It does not and never will.
+    Failed,
 }
 
-/// What is to leave the system (`I·key`). Only its state changes, once.
+impl IntentState {
+    /// The stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Submitted => "submitted",
+            Self::Uncertain => "uncertain",
+            Self::Settled => "settled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// What a try was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Told {
+    /// The effect exists.
+    Settled,
+    /// It never will.
+    Failed,
+    /// This try did nothing.
+    NotDone,
+    /// A request with this key is in progress.
+    InProgress,
+    /// The key is taken by other parameters.
+    KeyReused,
+    /// An error that comes back to every further try under this key.
+    Stored,
+    /// Nothing usable.
+    Unknown,
+}
+
+/// The end of the newest try that has one. Never a body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntentResult {
+    /// Which try, from 1.
+    #[serde(rename = "at")]
+    pub attempt: u32,
+    /// What it was told.
+    #[serde(rename = "td")]
+    pub told: Told,
+    /// True where somebody has to repair something first: a secret, a right, an address.
+    #[serde(rename = "rf", default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
+    /// The HTTP status.
+    #[serde(rename = "sc", default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The destination's id of the effect.
+    #[serde(rename = "id", default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// For people, in fixed words.
+    #[serde(rename = "nt", default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// When, Unix milliseconds.
+    #[serde(rename = "ms")]
+    pub at_ms: i64,
+}
+
+/// What of an HTTP request is frozen beside its body. The host, and what authorises, are the deployment's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpCall {
+    /// `POST`, `PUT` or `PATCH`.
+    #[serde(rename = "m")]
+    pub method: String,
+    /// Path and query behind the destination's base address.
+    #[serde(rename = "p")]
+    pub path: String,
+    /// Headers that say how the bytes are to be understood; the content type among them. Never a secret.
+    #[serde(rename = "h")]
+    pub headers: BTreeMap<String, String>,
+}
+
+/// What is to leave the system (`I·key`). What is sent never changes; state, tries and result go forward under a revision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// The key that the destination sees.
@@ -47,21 +130,48 @@ pub struct Intent {
     /// The exact bytes.
     #[serde(rename = "rq")]
     pub request: String,
+    /// The rest of the request, for HTTP.
+    #[serde(rename = "cl", default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<HttpCall>,
     /// The destination's group, for queues that keep an order.
     #[serde(rename = "gr")]
     pub group: String,
     /// Tells the same content from another one under the same key, whichever event brought it.
     #[serde(rename = "hs")]
     pub content_hash: String,
-    /// Whether it left.
+    /// Where it stands.
     #[serde(rename = "st")]
     pub state: IntentState,
     /// When it was written, Unix milliseconds.
     #[serde(rename = "cr")]
     pub created_ms: i64,
-    /// When the destination had taken it, Unix milliseconds.
+    /// When it was known to be settled, Unix milliseconds.
     #[serde(rename = "se", default, skip_serializing_if = "Option::is_none")]
     pub sent_ms: Option<i64>,
+    /// Tries that were submitted.
+    #[serde(rename = "at", default)]
+    pub attempts: u32,
+    /// When the first of them was, Unix milliseconds: the life of the key counts from here.
+    #[serde(rename = "fs", default, skip_serializing_if = "Option::is_none")]
+    pub first_sent_ms: Option<i64>,
+    /// When the last of them was, Unix milliseconds.
+    #[serde(rename = "ls", default, skip_serializing_if = "Option::is_none")]
+    pub last_sent_ms: Option<i64>,
+    /// Bumped by every change, under a condition.
+    #[serde(rename = "rv", default)]
+    pub revision: u64,
+    /// Who submitted the last try: tells our own lost answer from another writer.
+    #[serde(rename = "tk", default, skip_serializing_if = "String::is_empty")]
+    pub token: String,
+    /// The end of the newest try that has one.
+    #[serde(rename = "ou", default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<IntentResult>,
+    /// Answers that came after the end, or after a newer try's.
+    #[serde(rename = "lt", default)]
+    pub late: u32,
+    /// True when one of them said of a failed effect that it exists.
+    #[serde(rename = "lx", default, skip_serializing_if = "std::ops::Not::not")]
+    pub late_settled: bool,
 }
 
 impl Intent {
@@ -77,13 +187,28 @@ impl Intent {
             to: to.to_owned(),
             group,
             content_hash,
-            state: IntentState::Prepared,
+            call: None,
+            state: IntentState::Pending,
             created_ms: now_ms,
             sent_ms: None,
+            attempts: 0,
+            first_sent_ms: None,
+            last_sent_ms: None,
+            revision: 1,
+            token: String::new(),
+            result: None,
+            late: 0,
+            late_settled: false,
         }
     }
 
-    /// The id by which the destination recognises a repetition: hex SHA-256 of the key.
+    /// The same, as an HTTP request.
+    #[must_use]
+    pub fn over_http(self, call: Option<HttpCall>) -> Self {
+        Self { call, ..self }
+    }
+
+    /// The id by which the destination recognises a repetition: hex SHA-256 of the key, the same for every try.
     pub fn deduplication_id(&self) -> String {
         hex_sha256(&self.key)
     }

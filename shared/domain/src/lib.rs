@@ -20,6 +20,7 @@ pub mod limits;
 pub mod message;
 pub mod money;
 pub mod operation;
+pub mod outcome;
 pub mod own;
 pub mod pause;
 pub mod planted;

@@ -39,6 +39,12 @@ pub const SDK_OPERATION_TIMEOUT_MS: i64 = 8_000;
 // bucket's index when the relay examines that bucket.
 const _: () = assert!(CLOCK_SKEW_MS + RECEIVER_TIMEOUT_MS + SDK_OPERATION_TIMEOUT_MS < RELAY_GRACE_MS);
 
+/// The longest that a try of the outbound consumer can be under way: its Lambda timeout and the difference of clocks. Until
+/// then a try without a recorded end is somebody's who is at work.
+pub const IN_FLIGHT_MS: i64 = 30_000 + CLOCK_SKEW_MS;
+/// Largest answer of a destination that is read, in bytes.
+pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
+
 /// Reviews of one page, and decisions of one bulk request, at most.
 pub const REVIEWS_PER_PAGE: usize = 100;
 /// Rows of the review index that one page looks at, so that a narrow filter stays bounded.

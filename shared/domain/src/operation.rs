@@ -242,6 +242,10 @@ pub enum Class {
     NotYet,
     /// The charge, hold or funding cannot be changed any more.
     NotPossible,
+    /// It left, and nobody knows whether the destination did it.
+    UnknownOutcome,
+    /// The destination says that it will never do it.
+    Declined,
     /// A stored record cannot be read.
     Unreadable,
 }
@@ -315,6 +319,9 @@ pub struct Waivers {
     /// How a charge above the hold is settled, in place of the job's pinned policy.
     #[serde(rename = "ov", default, skip_serializing_if = "Option::is_none")]
     pub overage: Option<Overage>,
+    /// When a person allowed one more sending in spite of an unknown outcome, Unix milliseconds.
+    #[serde(rename = "as", default, skip_serializing_if = "Option::is_none")]
+    pub resend_ms: Option<i64>,
 }
 
 impl Waivers {

@@ -105,7 +105,7 @@ impl FromStr for ReviewId {
 pub enum Action {
     /// Try it again: fresh attempts, and the business expiry is waived where it stands in the way.
     Retry,
-    /// Try it again with another rule for a charge above the hold.
+    /// Try it again with another rule: for a charge above the hold, or for a sending whose outcome is unknown.
     Approve,
     /// Nothing is to be done any more.
     Close,
@@ -122,7 +122,8 @@ impl Action {
     }
 }
 
-/// What an approval puts in the place of the job's overage policy.
+/// What an approval puts in the place of the rule that stands: for a charge the job's overage policy, for a sending that
+/// nothing of unknown outcome is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alternative {
@@ -130,14 +131,23 @@ pub enum Alternative {
     Cap,
     /// What is above the hold comes from the available balance.
     Available,
+    /// The same bytes are sent once more under the same key: a person has looked, and the effect is not there.
+    Resend,
 }
 
-impl From<Alternative> for Overage {
-    fn from(alternative: Alternative) -> Self {
-        match alternative {
-            Alternative::Cap => Self::Cap,
-            Alternative::Available => Self::Available,
+impl Alternative {
+    /// The overage policy that it is.
+    fn overage(self) -> Option<Overage> {
+        match self {
+            Self::Cap => Some(Overage::Cap),
+            Self::Available => Some(Overage::Available),
+            Self::Resend => None,
         }
+    }
+
+    /// Whether it is an alternative for this review.
+    pub fn fits(self, record: &OperationRecord) -> bool {
+        (self == Self::Resend) == (record.class == Class::UnknownOutcome)
     }
 }
 
@@ -186,22 +196,29 @@ pub struct Decision {
 }
 
 /// The actions that a review of an operation allows. An approval is for a settlement whose charge is above
-/// its hold, or that the wallet could not bear.
+/// its hold, or that the wallet could not bear, or for a sending whose outcome is unknown.
 pub fn allowed(record: &OperationRecord) -> Vec<Action> {
     use crate::operation::OperationName::SettleUsage;
     let settles = record.key.as_ref().is_some_and(|key| key.name == SettleUsage);
     let priced = settles && matches!(record.class, Class::Overage | Class::FundsShort);
-    if priced { vec![Action::Retry, Action::Approve, Action::Close] } else { vec![Action::Retry, Action::Close] }
+    if priced || record.class == Class::UnknownOutcome {
+        vec![Action::Retry, Action::Approve, Action::Close]
+    } else {
+        vec![Action::Retry, Action::Close]
+    }
 }
 
 /// What another try of an operation is let do, and the names of what is waived for it, for the record. The
 /// count of attempts and the time of waiting begin anew in any case; that is a waiver where one of them was
 /// what ended in review. The business expiry is waived where the event is past it: a person looked at it.
-pub fn waive(record: &OperationRecord, overage: Option<Alternative>, past_expiry: bool) -> (Waivers, Vec<String>) {
+pub fn waive(
+    record: &OperationRecord, alternative: Option<Alternative>, past_expiry: bool, now_ms: i64,
+) -> (Waivers, Vec<String>) {
     let before = record.waivers;
     let waivers = Waivers {
         expiry: before.expiry || past_expiry || record.class == Class::Expired,
-        overage: overage.map(Overage::from).or(before.overage),
+        overage: alternative.and_then(Alternative::overage).or(before.overage),
+        resend_ms: alternative.filter(|a| *a == Alternative::Resend).map(|_| now_ms).or(before.resend_ms),
     };
     let mut waived = Vec::new();
     if record.class == Class::AttemptsExhausted {
@@ -212,6 +229,9 @@ pub fn waive(record: &OperationRecord, overage: Option<Alternative>, past_expiry
     }
     if waivers.overage != before.overage {
         waived.push(Class::Overage.name());
+    }
+    if waivers.resend_ms != before.resend_ms {
+        waived.push(Class::UnknownOutcome.name());
     }
     (waivers, waived)
 }

@@ -72,7 +72,7 @@ impl Effects {
                 Some(format!("job {} {what} version {}", version.job, version.version))
             }
             OperationName::Forward => {
-                let own = self.forward.as_ref().filter(|i| i.by == *by && i.state == IntentState::Sent)?;
+                let own = self.forward.as_ref().filter(|i| i.by == *by && i.state == IntentState::Settled)?;
                 Some(format!("forwarded to {}", own.to))
             }
             OperationName::ExtendHold => {

@@ -10,6 +10,7 @@ use domain::profile::Profiles;
 use queue::Queues;
 use store::Store;
 
+use crate::call::Caller;
 use crate::clock::Clock;
 use crate::destinations::Destinations;
 use crate::random::Random;
@@ -31,7 +32,7 @@ pub struct App {
     pub prices: Arc<PriceBook>,
     /// Limits and waits of operations.
     pub policy: RetryPolicy,
-    /// Addresses that events are forwarded to; only the outbound function has them.
+    /// What effects leave by: addresses, secrets, client, gates; only the outbound function has them.
     pub destinations: Arc<Destinations>,
 }
 
@@ -41,6 +42,12 @@ pub const CONFLICT_RETRIES: u32 = 3;
 const CONFLICT_PAUSE_MS: u64 = 100;
 
 impl App {
+    /// With a client that effects leave by over HTTP; only the outbound function has one.
+    #[must_use]
+    pub fn calling(self, caller: Arc<dyn Caller>) -> Self {
+        Self { destinations: Arc::new(Destinations::clone(&self.destinations).calling(caller)), ..self }
+    }
+
     /// A short wait with full jitter before another try within the same invocation.
     pub async fn pause(&self) {
         tokio::time::sleep(Duration::from_millis(self.random.next_u64() % CONFLICT_PAUSE_MS)).await;

@@ -240,7 +240,7 @@ fn outcome_name(verdict: &NoEffect) -> &'static str {
     match verdict {
         NoEffect::Done => "done",
         NoEffect::Noop(..) => "noop",
-        NoEffect::Wait(..) => "deferred",
+        NoEffect::Wait(..) | NoEffect::Until(..) => "deferred",
         NoEffect::Review(..) => "review",
     }
 }
@@ -249,7 +249,10 @@ fn outcome_name(verdict: &NoEffect) -> &'static str {
 fn class_name(verdict: &NoEffect) -> Option<String> {
     match verdict {
         NoEffect::Done => None,
-        NoEffect::Noop(class, _) | NoEffect::Wait(class, _) | NoEffect::Review(class, _) => Some(class.name()),
+        NoEffect::Noop(class, _)
+        | NoEffect::Wait(class, _)
+        | NoEffect::Until(class, ..)
+        | NoEffect::Review(class, _) => Some(class.name()),
     }
 }
 
@@ -343,6 +346,15 @@ async fn conclude(app: &App, work: &Work, verdict: NoEffect, tries: u32) -> Fate
         NoEffect::Review(class, note) => {
             Change { state: OperationState::Review, class, note, due_ms: None, generation, resend: false, attempts }
         }
+        NoEffect::Until(class, note, due_ms) => Change {
+            state: OperationState::Wait,
+            class,
+            note,
+            due_ms: Some(due_ms),
+            generation: generation + 1,
+            resend: false,
+            attempts,
+        },
         NoEffect::Wait(class, note) => Change {
             state: OperationState::Wait,
             class,

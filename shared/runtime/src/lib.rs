@@ -2,6 +2,7 @@
 //! the queue's events, and the consumer's loop. Built once per process, passed in from outside.
 
 pub mod app;
+pub mod call;
 pub mod clients;
 pub mod clock;
 pub mod consumer;
@@ -9,6 +10,7 @@ pub mod destinations;
 pub mod dispatch;
 #[cfg(feature = "fetch")]
 pub mod fetch;
+pub mod gate;
 pub mod gateway;
 pub mod lambda;
 pub mod pauses;

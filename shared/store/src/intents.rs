@@ -1,12 +1,25 @@
 //! Intents: what is to leave the system, written down before it leaves.
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
 use domain::intent::Intent;
 use domain::keys;
 
 use crate::error::classify;
 use crate::item::{decode, encode, n, s};
 use crate::{Store, StoreError};
+
+/// What of an intent changes; see ARCHITECTURE.md, "Records".
+const MUTABLE: [&str; 10] = ["st", "se", "at", "fs", "ls", "rv", "tk", "ou", "lt", "lx"];
+
+/// What became of an intent's conditional update.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IntentPut {
+    /// It is ours.
+    Written,
+    /// Another writer came first; this is what stands.
+    Lost(Box<Intent>),
+}
 
 impl Store {
     /// The intent under a key, strongly consistent.
@@ -28,28 +41,40 @@ impl Store {
         put.map(|_| ()).map_err(|error| classify("put intent", &error))
     }
 
-    /// Records that the destination has taken an intent. Again, it changes nothing.
+    /// Writes an intent's next revision, if the one before it stands. What is sent is never written anew.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub async fn mark_sent(&self, key: &str, now_ms: i64) -> Result<(), StoreError> {
-        let update = self
+    /// [`StoreError`]; after [`StoreError::Unknown`] it may or may not be written.
+    pub async fn update_intent(&self, next: &Intent) -> Result<IntentPut, StoreError> {
+        const OPERATION: &str = "update intent";
+        let whole = encode("intent", next, &keys::intent_pk(&next.key), keys::INTENT)?;
+        let mut update = self
             .client
             .update_item()
             .table_name(&self.names.events)
-            .key("pk", s(keys::intent_pk(key)))
+            .key("pk", s(keys::intent_pk(&next.key)))
             .key("sk", s(keys::INTENT))
-            .update_expression("SET st = :sent, se = :now")
-            .condition_expression("st = :prepared")
-            .expression_attribute_values(":sent", s("sent"))
-            .expression_attribute_values(":prepared", s("prepared"))
-            .expression_attribute_values(":now", n(now_ms));
-        match update.send().await {
-            Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error() {
-                Some(UpdateItemError::ConditionalCheckFailedException(_)) => Ok(()), // marked before
-                _ => Err(classify("mark sent", &error)),
-            },
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let mut sets = Vec::new();
+        for (name, value) in MUTABLE.iter().filter_map(|name| Some((*name, whole.get(*name)?.clone()))) {
+            sets.push(format!("#{name} = :{name}"));
+            update = update.expression_attribute_names(format!("#{name}"), name);
+            update = update.expression_attribute_values(format!(":{name}"), value);
         }
+        // Written before there were revisions: none stands for 0.
+        update = match next.revision {
+            0 | 1 => update.condition_expression("attribute_exists(pk) AND attribute_not_exists(#rv)"),
+            later => update.condition_expression("#rv = :before").expression_attribute_values(":before", n(later - 1)),
+        };
+        let Err(error) = update.update_expression(format!("SET {}", sets.join(", "))).send().await else {
+            return Ok(IntentPut::Written);
+        };
+        let Some(UpdateItemError::ConditionalCheckFailedException(failed)) = error.as_service_error() else {
+            return Err(classify(OPERATION, &error));
+        };
+        let Some(old) = failed.item().cloned() else { return Err(StoreError::Corrupt { what: "intent" }) };
+        let stands: Intent = decode("intent", old)?;
+        // Our own earlier try whose answer was lost.
+        Ok(if stands == *next { IntentPut::Written } else { IntentPut::Lost(Box::new(stands)) })
     }
 }

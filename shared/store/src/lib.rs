@@ -30,6 +30,7 @@ use aws_sdk_dynamodb::Client;
 
 pub use error::{Commit, StoreError};
 pub use events::{EventRecords, ReceiptPut};
+pub use intents::IntentPut;
 pub use jobs::{Attached, ProgressPut, Submitted, TransitionPut};
 pub use ledger::{MAX_ACTIONS, WalletCreated};
 pub use operations::OperationPut;

@@ -9,8 +9,8 @@ use crate::operation::Class;
 pub enum Decision {
     /// Write the intent down, then decide again.
     Put,
-    /// Send the bytes of the intent that stands.
-    Send,
+    /// Carry out the intent that stands; [`crate::intent::step::next`] says how.
+    Carry,
     /// Nothing to do.
     None(NoEffect),
 }
@@ -19,8 +19,9 @@ pub enum Decision {
 pub fn decide(ask: &Ask<'_>, asked: &Intent, stands: Option<&Intent>) -> Decision {
     match stands {
         Some(own) if own.by == *ask.by => match own.state {
-            IntentState::Sent => Decision::None(NoEffect::Done),
-            IntentState::Prepared => ask.over_limit().map_or(Decision::Send, Decision::None),
+            IntentState::Settled => Decision::None(NoEffect::Done),
+            // Limits hold back what would leave: whoever carries it out asks them before that.
+            _ => Decision::Carry,
         },
         Some(owner) if owner.content_hash == asked.content_hash => {
             Decision::None(NoEffect::Noop(Class::AlreadyDone, format!("forwarded by {}", owner.by)))

@@ -56,6 +56,8 @@ pub enum NoEffect {
     Noop(Class, String),
     /// Try again later.
     Wait(Class, String),
+    /// Look again at this time, Unix milliseconds: nothing was tried, so no try is counted.
+    Until(Class, String, i64),
     /// A person decides.
     Review(Class, String),
 }

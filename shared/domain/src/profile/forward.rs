@@ -13,20 +13,23 @@ use super::Source;
 /// Values of an action key at most: an object's id and, where one is not enough, its part.
 const MAX_ACTION_PARTS: usize = 2;
 
-/// A destination by the environment variable that holds its address.
+/// A destination: by the environment variable that holds its address, or by its table in the file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Destination {
     /// `sqs:VARIABLE`: the URL of an SQS queue, FIFO or standard.
     Sqs(String),
     /// `eventbridge:VARIABLE`: the name or ARN of an EventBridge bus.
     EventBridge(String),
+    /// `http:NAME`: the table `[destinations.NAME]`.
+    Http(String),
 }
 
 impl Destination {
-    /// The environment variable.
-    pub fn variable(&self) -> &str {
+    /// The environment variable of a queue or bus; an HTTP destination's table names its own.
+    pub fn variable(&self) -> Option<&str> {
         match self {
-            Self::Sqs(variable) | Self::EventBridge(variable) => variable,
+            Self::Sqs(variable) | Self::EventBridge(variable) => Some(variable),
+            Self::Http(_) => None,
         }
     }
 }
@@ -36,6 +39,7 @@ impl fmt::Display for Destination {
         match self {
             Self::Sqs(variable) => write!(f, "sqs:{variable}"),
             Self::EventBridge(variable) => write!(f, "eventbridge:{variable}"),
+            Self::Http(name) => write!(f, "http:{name}"),
         }
     }
 }
@@ -50,12 +54,19 @@ impl FromStr for Destination {
         match text.split_once(':') {
             Some(("sqs", name)) => variable(name).map(Self::Sqs),
             Some(("eventbridge", name)) => variable(name).map(Self::EventBridge),
+            Some(("http", name)) => is_name(name).then(|| Self::Http(name.to_owned())),
             _ => None,
         }
         .ok_or_else(|| {
-            format!("{text:?} is no destination: write \"sqs:VARIABLE\" or \"eventbridge:VARIABLE\", the environment variable with its address")
+            format!("{text:?} is no destination: write \"sqs:VARIABLE\" or \"eventbridge:VARIABLE\", the environment variable with its address, or \"http:NAME\" of a table [destinations.NAME]")
         })
     }
+}
+
+/// Whether a text can name a table of destinations: it becomes part of stored records and notes.
+pub(super) fn is_name(text: &str) -> bool {
+    let good = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(good)
 }
 
 /// Where events of a type are forwarded to.

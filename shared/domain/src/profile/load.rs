@@ -10,6 +10,9 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
+use super::destination::HttpDestination;
+use super::destination_load::{destination, unknown_destinations, unknown_of_subscriptions};
+use super::fields::{RawFields, fields};
 use super::forward::RawForward;
 use super::list::RawList;
 use super::secret::{RawSecret, SecretRef};
@@ -27,10 +30,11 @@ const HOUR_MS: i64 = 3_600_000;
 /// How long a run is assumed to take at most where a profile does not say, in hours.
 pub(super) const DEFAULT_RUN_LIMIT_HOURS: u32 = 48;
 
-/// All configured endpoints by slug, and who is told of what happened here.
+/// All configured endpoints by slug, the HTTP destinations by name, and who is told of what happened here.
 #[derive(Debug, Clone, Default)]
 pub struct Profiles {
     pub(super) providers: BTreeMap<String, Profile>,
+    pub(super) destinations: BTreeMap<String, HttpDestination>,
     pub(super) subscriptions: BTreeMap<String, Subscription>,
 }
 
@@ -123,25 +127,6 @@ struct RawOnlyIf {
     is: String,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct RawFields {
-    tenant: Option<String>,
-    job: Option<String>,
-    #[serde(rename = "ref")]
-    provider_ref: Option<String>,
-    model: Option<String>,
-    wallet: Option<String>,
-    currency: Option<String>,
-    sequence: Option<String>,
-    reference: Option<String>,
-    usage: Option<String>,
-    amount: Option<String>,
-    minor_amount: Option<String>,
-    booking: Option<String>,
-    version: Option<String>,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawEvent {
@@ -205,18 +190,33 @@ fn read(text: &str) -> (Profiles, Document<'_>, Vec<Finding>) {
     if findings.is_empty() {
         let mut problems = Vec::new();
         crate::config::shape::check(&shape::SHAPE, document.root(), &mut Vec::new(), &mut problems);
-        let tables = document.root().get_ref().get("providers").and_then(|value| value.get_ref().as_table());
-        for (slug, value) in tables.into_iter().flatten() {
+        let tables = |name: &str| document.root().get_ref().get(name).and_then(|value| value.get_ref().as_table());
+        for (name, value) in tables("destinations").into_iter().flatten() {
+            let name = name.get_ref().as_ref();
+            let path = ["destinations", name];
+            if problems.iter().any(|problem| problem.path.starts_with(&path.map(str::to_owned))) {
+                continue;
+            }
+            match destination(name, value) {
+                Ok(destination) => drop(profiles.destinations.insert(name.to_owned(), destination)),
+                Err(found) => problems.extend(found.into_iter().map(|problem| problem.below(&path))),
+            }
+        }
+        for (slug, value) in tables("providers").into_iter().flatten() {
             let slug = slug.get_ref().as_ref();
-            if problems.iter().any(|problem| problem.path.get(1).is_some_and(|step| step == slug)) {
+            if problems.iter().any(|problem| problem.path.starts_with(&["providers", slug].map(str::to_owned))) {
                 continue;
             }
             match profile(slug, value) {
-                Ok(profile) => drop(profiles.providers.insert(slug.to_owned(), profile)),
+                Ok(profile) => {
+                    problems.extend(unknown_destinations(&profile, value, tables("destinations")));
+                    profiles.providers.insert(slug.to_owned(), profile);
+                }
                 Err(found) => problems.extend(found.into_iter().map(|problem| problem.below(&["providers", slug]))),
             }
         }
         profiles.subscriptions = super::subscription::read(document.root(), &mut problems);
+        problems.extend(unknown_of_subscriptions(profiles.subscriptions.values(), tables("destinations")));
         findings = problems.into_iter().map(|problem| document.finding(problem)).collect();
     }
     findings.sort();
@@ -405,36 +405,6 @@ fn check_policies(problems: &mut Problems, path: &[&str], policies: Policies) {
     }
 }
 
-/// The fields of a table, with `base` where it names none.
-fn fields(raw: &RawFields, base: &Fields) -> Result<Fields, String> {
-    let source = |text: &Option<String>, base: &Option<Source>| match text {
-        Some(text) => text.parse().map(Some),
-        None => Ok(base.clone()),
-    };
-    let usage = match &raw.usage {
-        Some(text) => match text.parse()? {
-            Source::Header(_) => return Err("usage is an object of the body".to_owned()),
-            source => Some(source),
-        },
-        None => base.usage.clone(),
-    };
-    Ok(Fields {
-        tenant: source(&raw.tenant, &base.tenant)?,
-        job: source(&raw.job, &base.job)?,
-        provider_ref: source(&raw.provider_ref, &base.provider_ref)?,
-        model: source(&raw.model, &base.model)?,
-        wallet: source(&raw.wallet, &base.wallet)?,
-        currency: source(&raw.currency, &base.currency)?,
-        sequence: source(&raw.sequence, &base.sequence)?,
-        reference: source(&raw.reference, &base.reference)?,
-        amount: source(&raw.amount, &base.amount)?,
-        minor_amount: source(&raw.minor_amount, &base.minor_amount)?,
-        booking: source(&raw.booking, &base.booking)?,
-        version: source(&raw.version, &base.version)?,
-        usage,
-    })
-}
-
 fn rule(event: RawEvent, common: &Common) -> Result<EventRule, Problem> {
     let terminal = |name: &OperationName| matches!(name, OperationName::CompleteJob | OperationName::SettleUsage);
     if event.operations.iter().any(terminal) && event.outcome.is_none() {
@@ -476,20 +446,6 @@ fn id_source(raw: &RawIdSource) -> Result<IdSource, String> {
                 _ => Err("a derived id is made of body fields".to_owned()),
             };
             parts.iter().map(pointer).collect::<Result<_, _>>().map(IdSource::Derived)
-        }
-    }
-}
-
-impl std::str::FromStr for Source {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once(':') {
-            Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
-            Some(("body", pointer)) => pointer.parse().map(Self::Body).map_err(|e| format!("{pointer:?}: {e}")),
-            Some(("item", pointer)) => pointer.parse().map(Self::Item).map_err(|e| format!("{pointer:?}: {e}")),
-            _ => Err(format!(
-                "{text:?} is no source: write \"header:NAME\", \"body:/json/pointer\" or, with `items`, \"item:/json/pointer\""
-            )),
         }
     }
 }

@@ -2,6 +2,10 @@
 //! which limits and policies hold. Profiles are data (`infra/providers.toml`), not code.
 
 mod checks;
+mod destination;
+mod destination_load;
+mod destination_shape;
+mod fields;
 mod forward;
 mod list;
 mod load;
@@ -13,6 +17,7 @@ mod worksheet;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +26,7 @@ use crate::job::{Outcome, Policies};
 use crate::json::Pointer;
 use crate::operation::{OperationName, hex_sha256};
 
+pub use destination::{Auth, AuthForm, Breaker, HttpDestination};
 pub use forward::{Destination, Forward};
 pub use list::{ListHeader, ListProfile, ListStatus, ListUrl};
 pub use load::Profiles;
@@ -46,6 +52,20 @@ impl fmt::Display for Source {
             Self::Header(name) => write!(f, "header:{name}"),
             Self::Body(pointer) => write!(f, "body:{pointer}"),
             Self::Item(pointer) => write!(f, "item:{pointer}"),
+        }
+    }
+}
+
+impl FromStr for Source {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            Some(("header", name)) if !name.is_empty() => Ok(Self::Header(name.to_ascii_lowercase())),
+            Some(("body", pointer)) => pointer.parse().map(Self::Body).map_err(|e| format!("{pointer:?}: {e}")),
+            Some(("item", pointer)) => pointer.parse().map(Self::Item).map_err(|e| format!("{pointer:?}: {e}")),
+            _ => Err(format!(
+                "{text:?} is no source: write \"header:NAME\", \"body:/json/pointer\" or, with `items`, \"item:/json/pointer\""
+            )),
         }
     }
 }

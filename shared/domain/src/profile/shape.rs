@@ -1,5 +1,6 @@
 //! `providers.toml` as data: every field, what it may hold, and what it says. The loader's structs have the same fields.
 
+use super::destination_shape::DESTINATION_TABLE;
 use super::secret::{SecretPlace, remedy};
 use super::{Destination, Source};
 use crate::config::shape::{Field, Form, Kind, TIME_TEXT};
@@ -15,6 +16,7 @@ const MAX_HOURS: i64 = 87_600;
 pub static SHAPE: Kind = Kind::Table(&[
     Field::may("providers", Kind::Names(&PROVIDER), "one table per endpoint"),
     Field::may("subscriptions", Kind::Names(&SUBSCRIPTION), "who is told of what happened here, one table each"),
+    Field::may("destinations", Kind::Names(&DESTINATION_TABLE), "one table per HTTP destination"),
 ]);
 
 pub(super) static SUBSCRIPTION: Kind = Kind::Table(&[
@@ -225,13 +227,14 @@ static LIST_URL: Form = Form {
 };
 static DESTINATION: Form = Form {
     is: "a destination",
-    pattern: r"^(sqs|eventbridge):[A-Z0-9_]+$",
+    pattern: r"^((sqs|eventbridge):[A-Z0-9_]+|http:[a-z0-9_-]{1,64})$",
     check: |text| {
-        let remedy = "write \"sqs:VARIABLE\" or \"eventbridge:VARIABLE\", the environment variable with its address";
+        let remedy = "write \"sqs:VARIABLE\" or \"eventbridge:VARIABLE\", the environment variable with its address, or \
+                      \"http:NAME\" of a table [destinations.NAME]";
         text.parse::<Destination>().map(|_| ()).map_err(|_| ("this is no destination".to_owned(), remedy.to_owned()))
     },
 };
-static POINTER: Form = Form {
+pub(super) static POINTER: Form = Form {
     is: "a JSON pointer",
     pattern: r"^(/([^~]|~[01])*)?$",
     check: |text| {

@@ -1,0 +1,113 @@
+//! One HTTP destination: builds the request of a try from the intent's frozen parts, the deployment's address and secrets,
+//! and the headers that differ between tries. Body, method, path and static headers are the same for every try.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use domain::intent::Intent;
+use domain::limits::MAX_ANSWER_BYTES;
+use domain::outcome::Answer;
+use domain::profile::{AuthForm, HttpDestination, SecretPlace};
+use runtime::App;
+use runtime::call::{Call, CallError, is_allowed};
+use signature::{Headers, Recipe, Request, Secret, Verifier};
+
+/// The header with the number of the try, from 1.
+pub const ATTEMPT_HEADER: &str = "hookledger-attempt";
+/// The header with the time of the first try, Unix seconds.
+pub const FIRST_SENT_HEADER: &str = "hookledger-first-sent";
+
+/// A destination with its address and what opens it.
+pub(crate) struct Http<'a> {
+    pub(crate) table: &'a HttpDestination,
+    base: &'a str,
+    auth: Option<(String, String)>,
+    signer: Option<Verifier>,
+}
+
+impl<'a> Http<'a> {
+    /// Reads what the table names; else which variable is to be set to what, never its value.
+    pub(crate) fn open(app: &'a App, table: &'a HttpDestination) -> Result<Self, String> {
+        let value = |variable: &str| match app.destinations.value(variable) {
+            None => Err(format!("set the environment variable {variable} of the outbound function")),
+            Some(value) if SecretPlace::refers(value) => Err(format!(
+                "the environment variable {variable} holds a reference, which is not resolved here: put the value itself there"
+            )),
+            Some(value) => Ok(value),
+        };
+        let base = value(&table.url)?.trim_end_matches('/');
+        if !is_allowed(base) {
+            return Err(format!("the environment variable {} must hold an https address", table.url));
+        }
+        let auth = table.auth.as_ref().map(|auth| {
+            let secret = value(&auth.variable)?;
+            Ok::<_, String>(match &auth.form {
+                AuthForm::Bearer => ("authorization".to_owned(), format!("Bearer {secret}")),
+                AuthForm::Basic => ("authorization".to_owned(), format!("Basic {}", STANDARD.encode(secret))),
+                AuthForm::Header(name) => (name.clone(), secret.to_owned()),
+            })
+        });
+        let signer = table.sign.as_ref().map(|variable| {
+            let recipe = Recipe::named("standard-webhooks").ok_or("there is no recipe standard-webhooks")?;
+            let secret = Secret::new(variable, value(variable)?);
+            Verifier::new(recipe, vec![secret]).map_err(|error| format!("environment variable {variable}: {error}"))
+        });
+        Ok(Self { table, base, auth: auth.transpose()?, signer: signer.transpose()? })
+    }
+
+    /// One try.
+    pub(crate) async fn send(&self, app: &App, intent: &Intent) -> Answer {
+        let key = intent.deduplication_id();
+        let Some(frozen) = &intent.call else {
+            return Answer::NotSent("the stored intent is no HTTP request".to_owned());
+        };
+        let mut headers: Vec<(String, String)> =
+            frozen.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        headers.push((self.table.key_header.clone(), key.clone()));
+        headers.extend(self.auth.clone());
+        if let Some(signer) = &self.signer {
+            let none = Headers::default();
+            let request =
+                Request { method: &frozen.method, url: None, headers: &none, body: intent.request.as_bytes() };
+            match signer.sign(&key, intent.last_sent_ms.unwrap_or(intent.created_ms), &request) {
+                Ok(signed) => headers.extend(signed),
+                Err(error) => return Answer::NotSent(format!("the body cannot be signed: {error}")),
+            }
+            let first_s = intent.first_sent_ms.unwrap_or(intent.created_ms).div_euclid(1_000);
+            headers.push((ATTEMPT_HEADER.to_owned(), intent.attempts.to_string()));
+            headers.push((FIRST_SENT_HEADER.to_owned(), first_s.to_string()));
+        }
+        self.call(app, &frozen.method, &frozen.path, headers, intent.request.as_bytes().to_vec()).await
+    }
+
+    /// Asks by our key.
+    pub(crate) async fn look_up(&self, app: &App, intent: &Intent) -> Answer {
+        let Some(path) = &self.table.lookup_path else { return Answer::NotSent("there is no look-up".to_owned()) };
+        let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];
+        let own = |name: &str| name != "accept";
+        let named = self.table.headers.iter().filter(|(name, _)| own(name));
+        headers.extend(named.map(|(name, value)| (name.clone(), value.clone())));
+        headers.extend(self.auth.clone());
+        self.call(app, "GET", &path.replace("{key}", &intent.deduplication_id()), headers, Vec::new()).await
+    }
+
+    async fn call(&self, app: &App, method: &str, path: &str, headers: Vec<(String, String)>, body: Vec<u8>) -> Answer {
+        let call = Call {
+            method: method.to_owned(),
+            url: format!("{}{path}", self.base),
+            headers,
+            body,
+            max_bytes: MAX_ANSWER_BYTES,
+            timeout: Duration::from_millis(u64::from(self.table.timeout_ms)),
+        };
+        let answer = match app.destinations.caller.call(call).await {
+            Ok(reply) => Answer::Status { status: reply.status, body: reply.body },
+            Err(CallError::NotSent(why)) => Answer::NotSent(why.to_owned()),
+            Err(CallError::Lost(why)) => Answer::Lost(why.to_owned()),
+        };
+        let answered = matches!(answer, Answer::Status { status, .. } if status < 500);
+        app.destinations.gates.report(self.table, answered, app.clock.now_ms());
+        answer
+    }
+}
