@@ -31,7 +31,7 @@ pub(crate) async fn submit(
         if let Some(stands) = app.store.get_job(&asked.tenant, &asked.job).await.map_err(unavailable)? {
             return submitted_before(app, &request, &stands, &asked).await;
         }
-        match try_submit(app, &asked).await {
+        match try_submit(app, &request, &asked).await {
             Ok(Some(response)) => return Ok(response),
             Ok(None) => app.pause().await,
             Err(Failure::Problem(problem)) => return Err(problem),
@@ -53,7 +53,7 @@ impl From<store::StoreError> for Failure {
 }
 
 /// One try; `None` means that another writer came between.
-async fn try_submit(app: &App, asked: &Job) -> Result<Option<GatewayResponse>, Failure> {
+async fn try_submit(app: &App, request: &SubmitJob, asked: &Job) -> Result<Option<GatewayResponse>, Failure> {
     let problem = |problem| Err(Failure::Problem(problem));
     let Some(balance) = app.store.get_balance(&asked.tenant, &asked.wallet).await? else {
         let detail = format!("wallet {:?} does not exist: create it first", asked.wallet.as_str());
@@ -68,6 +68,7 @@ async fn try_submit(app: &App, asked: &Job) -> Result<Option<GatewayResponse>, F
         );
         return problem(Problem::invalid(detail));
     }
+    let asked = &request.on(&balance, asked.clone()).map_err(|error| Failure::Problem(refused(error)))?;
     if let Some(reference) = &asked.provider_ref
         && let Some(other) = app.store.get_ref(&asked.provider, reference).await?
         && (&other.tenant, &other.job) != (&asked.tenant, &asked.job)

@@ -12,7 +12,7 @@ use crate::output::{self, amount, cell, plain, table};
 
 /// Creates a wallet.
 pub fn create(args: WalletCreateArgs) -> Result<ExitCode, CliError> {
-    let body = CreateWallet { currency: args.currency, credit_limit: args.credit_limit };
+    let body = CreateWallet { currency: args.currency, credit_limit: Some(args.credit_limit), postpaid: None };
     let path = ["tenants", &args.tenant, "wallets", &args.wallet];
     let answer = Api::new(&args.common.server.url)?.control("PUT", &path, Some(&body))?;
     output::answer(&answer, args.common.format.json, |answer| {

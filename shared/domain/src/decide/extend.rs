@@ -65,6 +65,7 @@ pub fn decide(request: &Request<'_>, records: &JobRecords, ledger: &JobLedger, b
     let delta = BalanceDelta {
         available: request.amount.negated(),
         held: request.amount,
+        carried: Micros::ZERO,
         need: request.amount,
         advance: None,
         currency: balance.currency,
