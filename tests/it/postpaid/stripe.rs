@@ -66,11 +66,6 @@ impl Stripe {
         self.0.lock().unwrap().faults.extend(faults);
     }
 
-    /// The keys are 24 hours old.
-    pub fn forget_keys(&self) {
-        self.0.lock().unwrap().keys.clear();
-    }
-
     pub fn kept(&self) -> Vec<Kept> {
         self.0.lock().unwrap().kept.clone()
     }

@@ -48,7 +48,7 @@ async fn a_payment_that_comes_before_its_own_charges_answer_is_posted_once() {
     scene.succeeded("evt_1", &payment).await;
     scene.assert_owed("0.000000", "0.000000").await;
     scene.world.minutes(30).await.unwrap();
-    assert_eq!(scene.state("charge|t1|j1|c").await, "done already-done");
+    assert!(scene.state("charge|t1|j1|c").await.starts_with("done"));
     assert_eq!(scene.stripe.charged().len(), 1);
     scene.assert_owed("0.000000", "0.000000").await;
     scene.clean().await;
