@@ -67,7 +67,8 @@ fn check_wallet(balance: &Value, ledger: &[Value], jobs: &[Value]) -> Result<(),
             return Err(format!("{wallet}: entry {place} has another hash"));
         }
         let own = if balance.get("pp").is_some() { "receivable" } else { "wallet" };
-        let sum = |of: &str| lines(entry).iter().filter(|(account, _)| *account == of).map(|(_, amount)| amount).sum::<i64>();
+        let sum =
+            |of: &str| lines(entry).iter().filter(|(account, _)| *account == of).map(|(_, amount)| amount).sum::<i64>();
         total += sum(own);
         rounding += sum("rounding");
     }

@@ -83,9 +83,7 @@ async fn leads_elsewhere(
 }
 
 /// The job as a caller would submit it: the same checks, the same pinned price and policies.
-fn submission(
-    app: &App, work: &Work, asked: &BookingVersion, balance: Option<&Balance>,
-) -> Result<Job, RequestError> {
+fn submission(app: &App, work: &Work, asked: &BookingVersion, balance: Option<&Balance>) -> Result<Job, RequestError> {
     let envelope: &Envelope = &work.receipt.envelope;
     let text = |id: Option<String>| id.unwrap_or_default();
     let hold = envelope.amount.and_then(|micros| domain::money::Micros::new(micros).ok());

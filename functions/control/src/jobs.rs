@@ -6,7 +6,7 @@
 use domain::booking::BookingVersion;
 use domain::ids::{BookingId, JobId, TenantId};
 use domain::job::{Extension, Job, JobRecords, Transition};
-use domain::ledger::{Entry, EntryKind, JobLedger};
+use domain::ledger::{Account, Entry, EntryKind, JobLedger, Line};
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::money::Micros;
 use domain::status::job_status;
@@ -166,12 +166,19 @@ fn captured(entry: &Entry) -> Micros {
     if entry.kind == EntryKind::Reverse { Micros::ZERO } else { entry.amount }
 }
 
+/// Of a job on a postpaid wallet: what was charged in whole minor units, or, negative, given back.
+fn charged(entry: &Entry) -> Option<Micros> {
+    let postpaid = |line: &Line| matches!(line.account, Account::Receivable | Account::Rounding);
+    entry.lines.iter().any(postpaid).then(|| domain::postpaid::moved(entry))
+}
+
 fn settlements_json(ledger: &JobLedger) -> Value {
     let one = |e: &Entry| {
         json!({
             "kind": e.kind, "version": e.version, "amount": e.amount, "captured": captured(e), "released": e.released,
             "reference": e.reference, "reason": e.reason, "uncharged": e.uncharged, "currency": e.currency, "price_version": e.price_version,
             "by": e.by, "at": timestamp(e.created_ms), "sequence": e.link.as_ref().map(|l| l.sequence),
+            "charged": charged(e),
         })
     };
     ledger.close.iter().chain(&ledger.late).chain(&ledger.adjusts).chain(&ledger.reverses).map(one).collect()

@@ -295,7 +295,18 @@ impl Balance {
     pub fn new(currency: Currency, credit_limit: Micros, now_ms: i64) -> Self {
         let (available, held) = (Micros::ZERO, Micros::ZERO);
         let (head, carried) = (String::new(), Micros::ZERO);
-        Self { available, held, currency, credit_limit, sequence: 0, head, rev: 1, created_ms: now_ms, postpaid: None, carried }
+        Self {
+            available,
+            held,
+            currency,
+            credit_limit,
+            sequence: 0,
+            head,
+            rev: 1,
+            created_ms: now_ms,
+            postpaid: None,
+            carried,
+        }
     }
 
     /// The balance after a delta, for deciding several settlements of one wallet in a row.
@@ -378,8 +389,7 @@ impl BalanceDelta {
     /// [`MoneyError::TooLarge`] when an amount leaves the limits.
     pub fn merged(deltas: &[&Self]) -> Result<Option<Self>, MoneyError> {
         let Some(first) = deltas.first() else { return Ok(None) };
-        let mut all =
-            Self { advance: None, ..(*first).clone() };
+        let mut all = Self { advance: None, ..(*first).clone() };
         (all.available, all.held, all.carried, all.need) = (Micros::ZERO, Micros::ZERO, Micros::ZERO, Micros::ZERO);
         for delta in deltas {
             if delta.need > Micros::ZERO {

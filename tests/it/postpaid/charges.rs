@@ -17,7 +17,8 @@ async fn a_completed_job_is_charged_once_and_its_payment_clears_the_receivable()
     assert_eq!(payment.key, "abc6ccfe5e5c829f40c4c5914baa1a3c2a412c2402781b4992c9b12701ad2473");
     let hand = json!({"tenant": "t1", "wallet": "w1", "job": "j1", "charge": "charge|t1|j1|c", "key": payment.key});
     assert_eq!(payment.metadata(), hand);
-    for (name, value) in [("customer", "cus_1"), ("payment_method", "pm_1"), ("off_session", "true"), ("confirm", "true")]
+    for (name, value) in
+        [("customer", "cus_1"), ("payment_method", "pm_1"), ("off_session", "true"), ("confirm", "true")]
     {
         assert_eq!(payment.field(name), value, "{name}");
     }
@@ -65,7 +66,8 @@ async fn nothing_below_the_minimum_is_charged() {
     assert_eq!(scene.world.control("PUT", "/control/tenants/t1/wallets/w2", Some(body)).await.0, 201);
     assert_eq!(scene.create("USD", more).await.0, 409);
     for (job, tokens) in [("j1", 300_000), ("j2", 199_900), ("j3", 5_100)] {
-        let body = json!({"provider": "acme", "provider_job_ref": format!("p-{job}"), "model": "usd-1", "wallet": "w2"});
+        let body =
+            json!({"provider": "acme", "provider_job_ref": format!("p-{job}"), "model": "usd-1", "wallet": "w2"});
         assert_eq!(scene.world.control("PUT", &format!("/control/tenants/t1/jobs/{job}"), Some(body)).await.0, 201);
         scene.ended(job, "job.completed", job, "usd-1", tokens).await;
         scene.world.drain().await.unwrap();
@@ -88,7 +90,8 @@ async fn a_failure_a_cancellation_and_an_expiry_charge_nothing() {
     scene.world.drain().await.unwrap();
     assert_eq!(scene.stripe.calls().len(), 0);
     scene.assert_owed("0.000000", "0.000000").await;
-    let charges = items(&scene.world, "events").iter().filter(|i| i["pk"]["S"].as_str().unwrap().starts_with("I|")).count();
+    let charges =
+        items(&scene.world, "events").iter().filter(|i| i["pk"]["S"].as_str().unwrap().starts_with("I|")).count();
     assert_eq!(charges, 0);
 }
 

@@ -84,7 +84,9 @@ async fn a_death_at_any_step_leaves_one_charge_and_one_payment() {
         (Function::Billing, "SendMessage", "charge"),
     ];
     for (function, operation, containing) in cases {
-        for decision in [HookDecision::FailBefore(AwsFault::ConnectionReset), HookDecision::FailAfter(AwsFault::ConnectionReset)] {
+        for decision in
+            [HookDecision::FailBefore(AwsFault::ConnectionReset), HookDecision::FailAfter(AwsFault::ConnectionReset)]
+        {
             let rule = Rule::times(9, operation, &[containing], decision.clone());
             let stripe = Arc::new(Stripe::default());
             let hooks = hooked(function, rule.clone()).hooks;

@@ -116,7 +116,8 @@ impl Scene {
     /// An action on a job.
     pub async fn act(&self, job: &str, action: &str, reference: &str, amount: &str) -> (u16, Value) {
         let body = json!({"reference": reference, "amount": amount, "reason": "a test"});
-        let answered = self.world.control("POST", &format!("/control/tenants/t1/jobs/{job}/{action}"), Some(body)).await;
+        let answered =
+            self.world.control("POST", &format!("/control/tenants/t1/jobs/{job}/{action}"), Some(body)).await;
         self.world.drain().await.unwrap();
         answered
     }
@@ -167,6 +168,14 @@ impl Scene {
     /// State and class of the one operation of an event of our own.
     pub async fn state(&self, id: &str) -> String {
         let event = self.own(id).await;
+        let operation = &event["operations"][0];
+        let text = |name: &str| operation[name].as_str().unwrap_or_default().to_owned();
+        format!("{} {}", text("state"), text("class")).trim_end().to_owned()
+    }
+
+    /// State and class of the one operation of an event of Stripe's.
+    pub async fn of_stripe(&self, id: &str) -> String {
+        let event = self.world.control("GET", &format!("/control/events/stripe-billing/{id}"), None).await.1;
         let operation = &event["operations"][0];
         let text = |name: &str| operation[name].as_str().unwrap_or_default().to_owned();
         format!("{} {}", text("state"), text("class")).trim_end().to_owned()

@@ -28,15 +28,33 @@ async fn a_payments_events_in_any_order_clear_it_once_and_take_the_refund_back_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_payment_is_kept_as_evidence_and_posts_nothing() {
+async fn a_failed_payment_posts_nothing_and_one_person_is_asked_once() {
     let scene = Scene::of("USD").await;
+    let failed = |payment: &str, job: &str| {
+        let charge = format!("charge|t1|{job}|c");
+        let metadata = json!({"tenant": "t1", "wallet": "w1", "job": job, "charge": charge});
+        json!({"id": payment, "object": "payment_intent", "currency": "usd", "metadata": metadata})
+    };
+    let kind = "payment_intent.payment_failed";
+    // A declined card: the charge's own answer said so.
     scene.stripe.meets(&[super::stripe::Fault::Declined]);
     scene.job("j1", "usd-1", 20_000_000).await;
-    let metadata = json!({"tenant": "t1", "wallet": "w1", "job": "j1"});
-    let object = json!({"id": "pi_9", "object": "payment_intent", "currency": "usd", "metadata": metadata});
-    scene.webhook("evt_1", "payment_intent.payment_failed", object).await;
-    scene.assert_owed("-20.000000", "0.000000").await;
     assert_eq!(scene.state("charge|t1|j1|c").await, "needs-review declined");
+    scene.webhook("evt_1", kind, failed("pi_9", "j1")).await;
+    assert_eq!(scene.of_stripe("evt_1").await, "noop already-done");
+    // A delayed method: the charge was taken, and the payment fails later.
+    scene.job("j2", "usd-1", 10_000_000).await;
+    scene.webhook("evt_2", kind, failed("pi_1", "j2")).await;
+    assert_eq!(scene.of_stripe("evt_2").await, "needs-review declined");
+    scene.assert_owed("-30.000000", "0.000000").await;
+    // One that succeeded after all, and one of nobody's.
+    scene.job("j3", "usd-1", 5_000_000).await;
+    scene.succeeded("evt_3", &scene.stripe.kept()[1]).await;
+    scene.webhook("evt_4", kind, failed("pi_2", "j3")).await;
+    assert_eq!(scene.of_stripe("evt_4").await, "noop superseded");
+    scene.webhook("evt_5", kind, failed("pi_7", "j7")).await;
+    assert_eq!(scene.of_stripe("evt_5").await, "needs-review declined");
+    crate::books::audit(&scene.world);
 }
 
 #[tokio::test(start_paused = true)]
