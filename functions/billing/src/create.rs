@@ -94,7 +94,7 @@ fn submission(app: &App, work: &Work, asked: &BookingVersion, balance: Option<&B
         provider_job_ref: envelope.provider_ref.clone().map(String::from),
         model: text(envelope.model.clone().map(String::from)),
         wallet: text(envelope.wallet.clone().map(String::from)),
-        hold: text(hold.map(|hold| hold.to_string())),
+        hold: hold.map(|hold| hold.to_string()),
         request_id: None,
         metadata: BTreeMap::from_iter(labelled),
     };

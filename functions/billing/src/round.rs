@@ -127,7 +127,7 @@ async fn extend_hold(app: &App, work: &Work, reads: &Reads) -> Result<Round, Sto
     let request = extend::Request { reference, amount, expires_ms, by: &by, now_ms: ask.now_ms };
     match extend::decide(&request, records, &reads.ledger, balance) {
         extend::Decision::Commit(extension, delta) => {
-            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, delta).await?;
+            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, *delta).await?;
             let committed = app.store.commit_extension(&records.job, &extension, &delta, None).await?;
             if committed == Commit::Committed {
                 app.send_told(&delta.low.told).await;

@@ -243,7 +243,7 @@ async fn extend(
     let request = extend::Request { reference, amount: asked.amount, expires_ms, by: &by, now_ms };
     match extend::decide(&request, records, ledger, balance) {
         extend::Decision::Commit(extension, delta) => {
-            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, delta).await?;
+            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, *delta).await?;
             let committed = app.store.commit_extension(&records.job, &extension, &delta, Some(&asked.request)).await?;
             if committed == Commit::Committed {
                 app.send_told(&delta.low.told).await;

@@ -406,8 +406,8 @@ pub struct JobSubmitArgs {
     #[arg(long)]
     pub wallet: String,
     /// How much to reserve, in major units, such as 5.00; left out where the wallet is postpaid
-    #[arg(long, value_name = "AMOUNT", default_value = "", hide_default_value = true)]
-    pub hold: String,
+    #[arg(long, value_name = "AMOUNT")]
+    pub hold: Option<String>,
     /// The provider's own name for the job; may also be added once, later
     #[arg(long = "ref", value_name = "REF")]
     pub provider_job_ref: Option<String>,

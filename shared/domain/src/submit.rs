@@ -180,8 +180,8 @@ pub struct SubmitJob {
     /// Who pays.
     pub wallet: String,
     /// What is reserved, a decimal string in major units; left out where the wallet is postpaid.
-    #[serde(default)]
-    pub hold: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
     /// One request that led to several jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -202,7 +202,7 @@ impl SubmitJob {
         if key_bytes > MAX_KEY_BYTES {
             return Err(RequestError::KeyTooLong(key_bytes));
         }
-        let hold = if self.hold.is_empty() { "0" } else { &self.hold };
+        let hold = self.hold.as_deref().unwrap_or("0");
         let hold = Micros::parse(hold).and_then(Micros::non_negative).map_err(money("hold"))?;
         let unknown = || RequestError::UnknownProvider(self.provider.chars().take(40).collect());
         let profile = profiles.get(&self.provider).ok_or_else(unknown)?;
@@ -241,7 +241,7 @@ impl SubmitJob {
     /// [`RequestError`] where the hold does not fit the wallet.
     pub fn on(&self, balance: &Balance, job: Job) -> Result<Job, RequestError> {
         match &balance.postpaid {
-            None if self.hold.is_empty() => Err(RequestError::HoldMissing),
+            None if self.hold.is_none() => Err(RequestError::HoldMissing),
             None => Ok(job),
             Some(_) if job.hold != Micros::ZERO => Err(RequestError::HoldOnPostpaid(job.wallet.to_string())),
             Some(_) => {
@@ -253,7 +253,7 @@ impl SubmitJob {
 
     /// Same content, same hash: by the meaning of the hold ("5" and "5.00" are one), not its spelling.
     fn request_hash(&self, hold: Micros) -> String {
-        let same = Self { hold: hold.to_string(), ..self.clone() };
+        let same = Self { hold: Some(hold.to_string()), ..self.clone() };
         hex_sha256(&serde_json::to_string(&same).unwrap_or_default()) // plain fields: cannot fail
     }
 }

@@ -1,6 +1,8 @@
 //! Charges: whole minor units, once, in the settlement's own transaction.
 
+use domain::limits::{EXPIRY_BUCKET_MS, SHARDS};
 use serde_json::json;
+use store::Cursor;
 
 use super::Scene;
 use crate::harness::items;
@@ -78,7 +80,7 @@ async fn nothing_below_the_minimum_is_charged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_a_cancellation_and_an_expiry_charge_nothing() {
+async fn a_failure_a_cancellation_and_an_expiry_charge_nothing_and_a_success_after_it_does() {
     let scene = Scene::of("USD").await;
     for job in ["j1", "j2", "j3"] {
         scene.submit(job, "usd-1").await;
@@ -88,11 +90,35 @@ async fn a_failure_a_cancellation_and_an_expiry_charge_nothing() {
     let body = json!({"reference": "c-1", "reason": "a test"});
     assert_eq!(scene.world.control("POST", "/control/tenants/t1/jobs/j2/cancel", Some(body)).await.0, 201);
     scene.world.drain().await.unwrap();
+    expire(&scene, "j3").await;
+    assert_eq!(scene.world.job("j3").await["settlements"][0]["kind"], "expire");
     assert_eq!(scene.stripe.calls().len(), 0);
     scene.assert_owed("0.000000", "0.000000").await;
-    let charges =
-        items(&scene.world, "events").iter().filter(|i| i["pk"]["S"].as_str().unwrap().starts_with("I|")).count();
-    assert_eq!(charges, 0);
+    let events = items(&scene.world, "events");
+    assert!(!events.iter().any(|item| item["pk"]["S"].as_str().unwrap().starts_with("I|")));
+    // What completes all the same is a late capture, with a charge of its own.
+    let now = domain::time::rfc3339(scene.world.stack.app.clock.now_ms());
+    let data = json!({"tenant": "t1", "job_id": "j3", "id": "p-j3", "model": "usd-1", "usage": {"tokens": 7_000_000}});
+    let body = json!({"type": "job.completed", "timestamp": now, "data": data}).to_string();
+    assert_eq!(scene.world.send("e3", &body).await.0, 202);
+    scene.world.drain().await.unwrap();
+    assert_eq!(scene.stripe.charged(), [("700".to_owned(), "usd".to_owned())]);
+    assert_eq!(scene.state("charge|t1|j3|l|000001").await, "done");
+    crate::books::audit(&scene.world);
+}
+
+/// The job's hold outlives its life, and the relay closes it.
+async fn expire(scene: &Scene, job: &str) {
+    let store = &scene.world.stack.app.store;
+    let records = store.get_job(&"t1".parse().unwrap(), &job.parse().unwrap()).await.unwrap().unwrap();
+    let now_ms = scene.world.stack.app.clock.now_ms();
+    scene.world.clock.advance(records.expires_ms - now_ms + 700_000);
+    for shard in 0..SHARDS {
+        store.advance_cursor(Cursor::Expiry, shard, records.expires_ms / EXPIRY_BUCKET_MS - 1).await.unwrap();
+    }
+    crate::harness::relay_has_run(&scene.world).await;
+    scene.world.stack.relay().await.unwrap();
+    scene.world.drain().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

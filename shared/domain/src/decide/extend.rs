@@ -27,7 +27,7 @@ pub struct Request<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Put the extension and move the amount from available to held, if no close and no transition exists.
-    Commit(Extension, BalanceDelta),
+    Commit(Extension, Box<BalanceDelta>),
     /// Nothing to write; the reason is for people.
     None(NoEffect),
 }
@@ -72,5 +72,5 @@ pub fn decide(request: &Request<'_>, records: &JobRecords, ledger: &JobLedger, b
         credit_limit: balance.credit_limit,
         low: LowBalance::default(),
     };
-    Decision::Commit(extension, delta)
+    Decision::Commit(extension, Box::new(delta))
 }
