@@ -486,6 +486,6 @@ mod tests {
         let line = "hookledger job submit t1 j1 --provider acme --model small-1 --wallet w1 --hold 5.00 --metadata a=1";
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
         let Verb::Job(JobVerb::Submit(args)) = cli.verb else { panic!("another verb") };
-        assert_eq!((args.hold.as_str(), args.metadata.len()), ("5.00", 1));
+        assert_eq!((args.hold.as_deref(), args.metadata.len()), (Some("5.00"), 1));
     }
 }

@@ -158,3 +158,18 @@ async fn a_correction_up_is_charged_under_its_own_key_and_one_down_is_a_credit()
     scene.assert_owed("-3.200000", "0.000000").await;
     scene.clean().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_wallet_carries_is_compared_with_the_rounding_account() {
+    let scene = Scene::of("USD").await;
+    scene.job("j1", "usd-1", 12_345_678).await;
+    let mut balance = items(&scene.world, "balances").remove(0);
+    assert_eq!(balance["ca"]["N"], "5678");
+    balance["ca"]["N"] = json!("5679");
+    crate::harness::overwrite(&scene.world, "balances", &balance);
+    scene.world.clock.advance(crate::harness::HOUR_MS / 2);
+    let scope = json!({"from": "2026-11-29T11:50:00Z", "kinds": ["wallets"]});
+    let found = scene.world.reconcile("end", scope).await.unwrap();
+    let evidence = found["cases"][0]["evidence"].as_str().unwrap();
+    assert!(evidence.contains("carries 0.005679") && evidence.contains("0.005678"), "{found}");
+}

@@ -64,3 +64,21 @@ async fn a_charge_above_the_credit_limit_is_a_persons() {
     assert_eq!((settle["state"].as_str(), settle["class"].as_str()), (Some("needs-review"), Some("funds-short")));
     assert_eq!(scene.stripe.kept().len(), 0);
 }
+
+#[test]
+fn a_table_of_charges_that_leads_nowhere_is_refused_at_its_place() {
+    let with = |from: &str, to: &str| super::BILLING.replace(from, to);
+    for (text, field, word) in [
+        (with("to = \"stripe\"\nrefunds", "to = \"other\"\nrefunds"), "charges.stripe.to", "[destinations.other]"),
+        (with("refunds = \"stripe-refunds\"", "refunds = \"stripe\""), "charges.stripe.refunds", "look-up"),
+        (with("provider = \"stripe-billing\"", "provider = \"other\""), "charges.stripe.provider", "[providers.other]"),
+        (with("form = \"stripe\"", "form = \"other\""), "charges.stripe.form", "stripe"),
+    ] {
+        let findings = domain::profile::Profiles::check(&text);
+        assert_eq!(findings.len(), 1, "{field}: {findings:?}");
+        assert_eq!(findings[0].field, field);
+        let said = format!("{} {}", findings[0].cause, findings[0].remedy);
+        assert!(said.contains(word), "{said}");
+    }
+    assert_eq!(domain::profile::Profiles::check(super::BILLING), []);
+}
