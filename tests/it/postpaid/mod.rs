@@ -40,13 +40,16 @@ pub fn config(stripe: &Arc<Stripe>) -> WorldConfig {
     let named = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
         pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
-    let mut config = WorldConfig::default();
-    config.providers = format!("{PROVIDERS_TOML}{BILLING}");
-    config.prices = prices();
-    config.secrets.extend(named(&[("STRIPE_BILLING_WEBHOOK_SECRET", SECRET)]));
-    config.addresses = named(&[("STRIPE_API_URL", "https://stripe.example"), ("STRIPE_API_KEY", "sk_of_the_tests")]);
-    config.caller = Arc::new(Edge(stripe.clone()));
-    config
+    let mut secrets = WorldConfig::default().secrets;
+    secrets.extend(named(&[("STRIPE_BILLING_WEBHOOK_SECRET", SECRET)]));
+    WorldConfig {
+        providers: format!("{PROVIDERS_TOML}{BILLING}"),
+        prices: prices(),
+        secrets,
+        addresses: named(&[("STRIPE_API_URL", "https://stripe.example"), ("STRIPE_API_KEY", "sk_of_the_tests")]),
+        caller: Arc::new(Edge(stripe.clone())),
+        ..WorldConfig::default()
+    }
 }
 
 pub struct Scene {
