@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use crate::harness::items;
 
 /// The content of an entry in the record's order; all else in an item is keys, index and chain.
-pub const CONTENT: [&str; 17] =
-    ["kd", "tn", "wl", "jb", "vn", "rn", "sq", "rs", "am", "rl", "uc", "cu", "ln", "us", "pv", "by", "cr"];
+pub const CONTENT: [&str; 18] =
+    ["kd", "tn", "wl", "jb", "vn", "rn", "sq", "rs", "am", "rl", "uc", "cu", "ln", "us", "pv", "ch", "by", "cr"];
 /// Table keys, schema version, statement index, and the three chain fields.
 const BESIDE: [&str; 7] = ["pk", "sk", "sv", "w", "seq", "ph", "hh"];
 
@@ -53,7 +53,7 @@ fn check_wallet(balance: &Value, ledger: &[Value], jobs: &[Value]) -> Result<(),
     let wallet = text(balance, "pk");
     let mut chain: Vec<&Value> = ledger.iter().filter(|entry| text(entry, "w") == wallet).collect();
     chain.sort_by_key(|entry| number(entry, "seq"));
-    let (mut head, mut total) = (String::new(), 0);
+    let (mut head, mut total, mut rounding) = (String::new(), 0, 0);
     for (place, entry) in (1..).zip(&chain) {
         if number(entry, "seq") != place {
             return Err(format!("{wallet}: entry {} stands at place {place}", number(entry, "seq")));
@@ -66,7 +66,11 @@ fn check_wallet(balance: &Value, ledger: &[Value], jobs: &[Value]) -> Result<(),
         if text(entry, "hh") != head {
             return Err(format!("{wallet}: entry {place} has another hash"));
         }
-        total += lines(entry).iter().filter(|(account, _)| *account == "wallet").map(|(_, amount)| amount).sum::<i64>();
+        let own = if balance.get("pp").is_some() { "receivable" } else { "wallet" };
+        let sum =
+            |of: &str| lines(entry).iter().filter(|(account, _)| *account == of).map(|(_, amount)| amount).sum::<i64>();
+        total += sum(own);
+        rounding += sum("rounding");
     }
     let (available, held) = (number(balance, "av"), number(balance, "he"));
     if number(balance, "seq") != i64::try_from(chain.len()).unwrap() || text(balance, "hd") != head {
@@ -74,6 +78,9 @@ fn check_wallet(balance: &Value, ledger: &[Value], jobs: &[Value]) -> Result<(),
     }
     if available + held != total {
         return Err(format!("{wallet}: available {available} + held {held} is not {total}, the sum of its entries"));
+    }
+    if number(balance, "ca") != -rounding {
+        return Err(format!("{wallet}: carried {} and the rounding account says {rounding}", number(balance, "ca")));
     }
     if available < -number(balance, "cl") {
         return Err(format!("{wallet}: available {available} is below the credit limit"));

@@ -18,6 +18,7 @@ mod keys;
 mod money;
 mod operations;
 mod path;
+mod postpaid;
 mod privacy;
 mod profiles;
 mod receiver;

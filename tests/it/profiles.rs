@@ -14,7 +14,7 @@ use signature::{Headers, Recipe, Request, Secret, Verifier};
 use crate::sender::{binary, deliver, explain, said};
 
 /// Every file of infra/profiles.
-pub(crate) const FILES: [(&str, &str); 19] = [
+pub(crate) const FILES: [(&str, &str); 20] = [
     ("adyen", include_str!("../../infra/profiles/adyen.toml")),
     ("braintree", include_str!("../../infra/profiles/braintree.toml")),
     ("custom", include_str!("../../infra/profiles/custom.toml")),
@@ -31,6 +31,7 @@ pub(crate) const FILES: [(&str, &str); 19] = [
     ("shopify", include_str!("../../infra/profiles/shopify.toml")),
     ("slack", include_str!("../../infra/profiles/slack.toml")),
     ("square", include_str!("../../infra/profiles/square.toml")),
+    ("stripe-billing", include_str!("../../infra/profiles/stripe-billing.toml")),
     ("svix", include_str!("../../infra/profiles/svix.toml")),
     ("twilio", include_str!("../../infra/profiles/twilio.toml")),
     ("zoom", include_str!("../../infra/profiles/zoom.toml")),

@@ -56,10 +56,8 @@ async fn try_commit(app: &App, works: &[Work]) -> Result<Vec<usize>, StoreError>
             && let Ok(next) = running.after(&posting.delta)
         {
             running = next;
-            postings.push((
-                candidate.place,
-                app.tell(OwnEvent::of_posting(&posting)).await.map(|told| Posting { told, ..*posting })?,
-            ));
+            let told = app.tell(OwnEvent::of_posting(&posting)).await?;
+            postings.push((candidate.place, app.charging(Posting { told, ..*posting }, &first)?));
         }
     }
     if postings.len() < 2 {

@@ -8,6 +8,7 @@ use domain::decide::create::{self, Decision};
 use domain::envelope::Envelope;
 use domain::ids::{ProviderRef, TenantId};
 use domain::job::Job;
+use domain::ledger::Balance;
 use domain::operation::Class;
 use domain::submit::{MAX_METADATA_BYTES, RequestError, SubmitJob};
 use runtime::App;
@@ -35,7 +36,7 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
         Some(reference) => leads_elsewhere(app, work, reference, &asked).await?,
         None => false,
     };
-    let job = submission(app, work, &asked);
+    let job = submission(app, work, &asked, balance.as_ref());
     let view = create::View {
         asked: &asked,
         job: &job,
@@ -82,7 +83,7 @@ async fn leads_elsewhere(
 }
 
 /// The job as a caller would submit it: the same checks, the same pinned price and policies.
-fn submission(app: &App, work: &Work, asked: &BookingVersion) -> Result<Job, RequestError> {
+fn submission(app: &App, work: &Work, asked: &BookingVersion, balance: Option<&Balance>) -> Result<Job, RequestError> {
     let envelope: &Envelope = &work.receipt.envelope;
     let text = |id: Option<String>| id.unwrap_or_default();
     let hold = envelope.amount.and_then(|micros| domain::money::Micros::new(micros).ok());
@@ -93,10 +94,11 @@ fn submission(app: &App, work: &Work, asked: &BookingVersion) -> Result<Job, Req
         provider_job_ref: envelope.provider_ref.clone().map(String::from),
         model: text(envelope.model.clone().map(String::from)),
         wallet: text(envelope.wallet.clone().map(String::from)),
-        hold: text(hold.map(|hold| hold.to_string())),
+        hold: hold.map(|hold| hold.to_string()),
         request_id: None,
         metadata: BTreeMap::from_iter(labelled),
     };
     let tenant: TenantId = asked.tenant.clone();
-    request.job(tenant, asked.job.clone(), &app.profiles, &app.prices, app.clock.now_ms())
+    let job = request.job(tenant, asked.job.clone(), &app.profiles, &app.prices, app.clock.now_ms())?;
+    balance.map_or(Ok(job.clone()), |balance| request.on(balance, job))
 }

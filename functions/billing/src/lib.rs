@@ -39,6 +39,7 @@ impl Operate for BillingConsumer {
         for _ in 0..DECIDE_AGAIN_LIMIT {
             let tried = match work.key.name {
                 OperationName::FundWallet | OperationName::ReverseFunding => round::wallet(app, work).await,
+                OperationName::PaymentFailed => round::payment_failed(app, work).await,
                 OperationName::CreateJob => create::job(app, work).await,
                 _ => round::job(app, work).await,
             };

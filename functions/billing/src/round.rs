@@ -2,12 +2,14 @@
 
 use domain::decide::posting::Posting;
 use domain::decide::settle::{self, Decision};
-use domain::decide::{NoEffect, adjust, extend, fund};
-use domain::ids::{JobId, TenantId, WalletId};
+use domain::decide::{NoEffect, adjust, extend, fund, payment};
+use domain::event::{EventId, EventRef};
+use domain::ids::{ItemId, JobId, Provider, TenantId, WalletId};
 use domain::job::JobRecords;
 use domain::ledger::{Balance, JobLedger};
 use domain::money::Micros;
-use domain::operation::{Class, OperationName};
+use domain::operation::{Class, OperationKey, OperationName};
+use domain::own::OWN_PROVIDER;
 use runtime::App;
 use runtime::consumer::Work;
 use store::{Commit, StoreError};
@@ -125,7 +127,7 @@ async fn extend_hold(app: &App, work: &Work, reads: &Reads) -> Result<Round, Sto
     let request = extend::Request { reference, amount, expires_ms, by: &by, now_ms: ask.now_ms };
     match extend::decide(&request, records, &reads.ledger, balance) {
         extend::Decision::Commit(extension, delta) => {
-            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, delta).await?;
+            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, *delta).await?;
             let committed = app.store.commit_extension(&records.job, &extension, &delta, None).await?;
             if committed == Commit::Committed {
                 app.send_told(&delta.low.told).await;
@@ -157,4 +159,28 @@ pub async fn wallet(app: &App, work: &Work) -> Result<Round, StoreError> {
         Decision::Commit(posting) => post(app, *posting, balance.as_ref()).await,
         Decision::None(verdict) => Ok(Round::Verdict(verdict)),
     }
+}
+
+/// One round of payment-failed, which writes nothing of its own.
+pub async fn payment_failed(app: &App, work: &Work) -> Result<Round, StoreError> {
+    let envelope = &work.receipt.envelope;
+    let (Some(tenant), Some(wallet), Some(reference)) = (&envelope.tenant, &envelope.wallet, &envelope.reference)
+    else {
+        let note = "the receipt has no tenant, wallet or reference".to_owned();
+        return Ok(Round::Verdict(NoEffect::Review(Class::Unreadable, note)));
+    };
+    let postpaid = app.store.get_balance(tenant, wallet).await?.and_then(|balance| balance.postpaid);
+    let funding = app.store.get_funding(tenant, wallet, reference).await?;
+    // The charge's own event, as the payment's metadata name it.
+    let id = envelope.data.get("charge").and_then(|id| EventId::try_from(id.clone()).ok());
+    let key = || {
+        let (provider, item) = (Provider::new(OWN_PROVIDER).ok()?, ItemId::new(postpaid?.to).ok()?);
+        Some(OperationKey { event: EventRef { provider, id: id? }, item, name: OperationName::Forward })
+    };
+    let charge = match key() {
+        Some(key) => app.store.get_intent(&key.to_string()).await?,
+        None => None,
+    };
+    let view = payment::View { funding: funding.as_ref(), charge: charge.as_ref() };
+    Ok(Round::Verdict(payment::decide(&work.ask(app), &view)))
 }

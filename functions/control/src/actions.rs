@@ -13,7 +13,9 @@ use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::money::Micros;
 use domain::operation::{Class, hex_sha256};
 use domain::own::OwnEvent;
+use domain::postpaid::Back;
 use runtime::App;
+use runtime::charges::Refundable;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::problem::Problem;
 use runtime::retry::Again;
@@ -169,13 +171,30 @@ async fn act_once(app: &App, tenant: &TenantId, job: &JobId, asked: &Asked) -> R
             if !ledger.has_capture() {
                 return Err(Failure::Problem(not_possible("nothing was captured that could be adjusted".to_owned())));
             }
-            let posting = adjust::post(entry, &asked.request.reference, &ledger, &balance)?;
+            let back = match asked.amount < Micros::ZERO {
+                true => back(app, &balance, &ledger).await?,
+                false => None,
+            };
+            let posting = adjust::post(entry, &asked.request.reference, &ledger, &balance, back.as_ref())?;
             post(app, asked, posting, &balance).await
         }
         Kind::Reverse => {
             let entry = entry(app, asked, EntryKind::Reverse, &records);
-            let posting = reverse::post(entry, &asked.request.reference, &ledger, &balance)?;
+            let back = back(app, &balance, &ledger).await?;
+            let posting = reverse::post(entry, &asked.request.reference, &ledger, &balance, back.as_ref())?;
             post(app, asked, posting, &balance).await
+        }
+    }
+}
+
+/// The charge that money of a postpaid job goes back to.
+async fn back(app: &App, balance: &Balance, ledger: &JobLedger) -> Result<Option<Back>, Failure> {
+    match app.refundable(balance, ledger).await? {
+        Refundable::Nothing => Ok(None),
+        Refundable::To(back) => Ok(Some(back)),
+        Refundable::NotYet => {
+            let detail = "a charge of this job is not at an end yet, so there is nothing to refund: ask again later";
+            Err(Failure::Problem(not_possible(detail.to_owned())))
         }
     }
 }
@@ -224,7 +243,7 @@ async fn extend(
     let request = extend::Request { reference, amount: asked.amount, expires_ms, by: &by, now_ms };
     match extend::decide(&request, records, ledger, balance) {
         extend::Decision::Commit(extension, delta) => {
-            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, delta).await?;
+            let delta = app.watching((&records.job.tenant, &records.job.wallet), balance, *delta).await?;
             let committed = app.store.commit_extension(&records.job, &extension, &delta, Some(&asked.request)).await?;
             if committed == Commit::Committed {
                 app.send_told(&delta.low.told).await;

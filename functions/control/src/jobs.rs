@@ -6,7 +6,7 @@
 use domain::booking::BookingVersion;
 use domain::ids::{BookingId, JobId, TenantId};
 use domain::job::{Extension, Job, JobRecords, Transition};
-use domain::ledger::{Entry, EntryKind, JobLedger};
+use domain::ledger::{Account, Entry, EntryKind, JobLedger, Line};
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::money::Micros;
 use domain::status::job_status;
@@ -31,7 +31,7 @@ pub(crate) async fn submit(
         if let Some(stands) = app.store.get_job(&asked.tenant, &asked.job).await.map_err(unavailable)? {
             return submitted_before(app, &request, &stands, &asked).await;
         }
-        match try_submit(app, &asked).await {
+        match try_submit(app, &request, &asked).await {
             Ok(Some(response)) => return Ok(response),
             Ok(None) => app.pause().await,
             Err(Failure::Problem(problem)) => return Err(problem),
@@ -53,7 +53,7 @@ impl From<store::StoreError> for Failure {
 }
 
 /// One try; `None` means that another writer came between.
-async fn try_submit(app: &App, asked: &Job) -> Result<Option<GatewayResponse>, Failure> {
+async fn try_submit(app: &App, request: &SubmitJob, asked: &Job) -> Result<Option<GatewayResponse>, Failure> {
     let problem = |problem| Err(Failure::Problem(problem));
     let Some(balance) = app.store.get_balance(&asked.tenant, &asked.wallet).await? else {
         let detail = format!("wallet {:?} does not exist: create it first", asked.wallet.as_str());
@@ -68,6 +68,7 @@ async fn try_submit(app: &App, asked: &Job) -> Result<Option<GatewayResponse>, F
         );
         return problem(Problem::invalid(detail));
     }
+    let asked = &request.on(&balance, asked.clone()).map_err(|error| Failure::Problem(refused(error)))?;
     if let Some(reference) = &asked.provider_ref
         && let Some(other) = app.store.get_ref(&asked.provider, reference).await?
         && (&other.tenant, &other.job) != (&asked.tenant, &asked.job)
@@ -165,12 +166,19 @@ fn captured(entry: &Entry) -> Micros {
     if entry.kind == EntryKind::Reverse { Micros::ZERO } else { entry.amount }
 }
 
+/// Of a job on a postpaid wallet: what was charged in whole minor units, or, negative, given back.
+fn charged(entry: &Entry) -> Option<Micros> {
+    let postpaid = |line: &Line| matches!(line.account, Account::Receivable | Account::Rounding);
+    entry.lines.iter().any(postpaid).then(|| domain::postpaid::moved(entry))
+}
+
 fn settlements_json(ledger: &JobLedger) -> Value {
     let one = |e: &Entry| {
         json!({
             "kind": e.kind, "version": e.version, "amount": e.amount, "captured": captured(e), "released": e.released,
             "reference": e.reference, "reason": e.reason, "uncharged": e.uncharged, "currency": e.currency, "price_version": e.price_version,
             "by": e.by, "at": timestamp(e.created_ms), "sequence": e.link.as_ref().map(|l| l.sequence),
+            "charged": charged(e),
         })
     };
     ledger.close.iter().chain(&ledger.late).chain(&ledger.adjusts).chain(&ledger.reverses).map(one).collect()

@@ -144,7 +144,11 @@ fn id<T: std::str::FromStr<Err = domain::ids::IdError>>(text: &str) -> Result<T,
 
 #[expect(clippy::needless_pass_by_value, reason = "it is used as a map_err argument")]
 fn refused(error: RequestError) -> Problem {
-    Problem::invalid(error.to_string())
+    match error {
+        // A member too many or too few, which only the wallet tells.
+        RequestError::HoldMissing | RequestError::HoldOnPostpaid(_) => Problem::bad_request(error.to_string()),
+        _ => Problem::invalid(error.to_string()),
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is used as a map_err argument")]

@@ -41,7 +41,8 @@ async fn known(app: &App, tenant: &TenantId, wallet: &WalletId) -> Result<(), Pr
 
 /// What the entry does to the wallet, by its lines.
 fn wallet_line(entry: &Entry) -> Micros {
-    let lines = entry.lines.iter().filter(|line| line.account == Account::Wallet);
+    let own = [Account::Wallet, Account::Receivable]; // of a postpaid wallet the latter
+    let lines = entry.lines.iter().filter(|line| own.contains(&line.account));
     lines.map(|line| line.amount).next().unwrap_or(Micros::ZERO)
 }
 

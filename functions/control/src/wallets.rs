@@ -16,11 +16,27 @@ use store::{Commit, WalletCreated};
 use crate::{body, id, refused, unavailable};
 
 fn wallet_json(tenant: &TenantId, wallet: &WalletId, balance: &Balance) -> Value {
-    json!({
+    let mut shown = json!({
         "tenant": tenant, "wallet": wallet, "currency": balance.currency,
         "available": balance.available, "held": balance.held, "credit_limit": balance.credit_limit,
         "sequence": balance.sequence, "head": balance.head, "rev": balance.rev,
-    })
+    });
+    if let Some(postpaid) = &balance.postpaid {
+        shown["postpaid"] = json!({
+            "to": postpaid.to, "customer": postpaid.customer, "payment_method": postpaid.payment_method,
+            "minimum_charge": postpaid.minimum,
+        });
+        shown["carried"] = json!(balance.carried);
+    }
+    shown
+}
+
+fn same_terms(stands: &Balance, asked: &Balance) -> bool {
+    match (&stands.postpaid, &asked.postpaid) {
+        (None, None) => true,
+        (Some(stands), Some(asked)) => stands.same_terms(asked),
+        _ => false,
+    }
 }
 
 pub(crate) fn unknown_wallet(wallet: &WalletId) -> Problem {
@@ -34,19 +50,21 @@ pub(crate) async fn create(
     app: &App, event: &GatewayEvent, tenant: &str, wallet: &str,
 ) -> Result<GatewayResponse, Problem> {
     let (tenant, wallet): (TenantId, WalletId) = (id(tenant)?, id(wallet)?);
-    let asked = body::<CreateWallet>(event)?.balance(app.clock.now_ms()).map_err(refused)?;
+    let asked = body::<CreateWallet>(event)?.balance(&app.profiles, app.clock.now_ms()).map_err(refused)?;
     match app.store.create_wallet(&tenant, &wallet, &asked).await.map_err(unavailable)? {
         WalletCreated::Created => Ok(GatewayResponse::json(201, &wallet_json(&tenant, &wallet, &asked))),
         WalletCreated::Exists(stands)
-            if (stands.currency, stands.credit_limit) == (asked.currency, asked.credit_limit) =>
+            if (stands.currency, stands.credit_limit) == (asked.currency, asked.credit_limit)
+                && same_terms(&stands, &asked) =>
         {
             Ok(GatewayResponse::json(200, &wallet_json(&tenant, &wallet, &stands)))
         }
         WalletCreated::Exists(stands) => Err(Problem::conflict(format!(
-            "wallet {:?} exists with currency {} and credit limit {}",
+            "wallet {:?} exists with currency {} and credit limit {}, {}",
             wallet.as_str(),
             stands.currency,
-            stands.credit_limit
+            stands.credit_limit,
+            if stands.postpaid.is_some() { "postpaid" } else { "paid in advance" }
         ))),
     }
 }

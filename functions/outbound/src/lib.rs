@@ -10,8 +10,10 @@ mod http;
 mod order;
 mod way;
 
+use domain::charge::is_charge;
 use domain::decide::NoEffect;
 use domain::decide::forward::{self, Decision};
+use domain::ids::ItemId;
 use domain::intent::Intent;
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::message::group;
@@ -70,7 +72,10 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     let configured = configured(app, work);
     // What was written down leaves as it was written, whatever the profile says by now: it is asked for a new intent only.
     let to = configured.map(|forward| forward.to.to_string()).unwrap_or_default();
-    let asked = Intent::forward(&work.key, &work.receipt, &to, group, app.clock.now_ms());
+    let charge = is_own(&work.key.event) && is_charge(&work.receipt.event_type);
+    let charged = if charge { app.charge_intent(&work.key, &work.receipt) } else { None };
+    let asked =
+        charged.clone().unwrap_or_else(|| Intent::forward(&work.key, &work.receipt, &to, group, app.clock.now_ms()));
     let ask = work.ask(app);
     let stands = app.store.get_intent(&asked.key).await?;
     match (forward::decide(&ask, &asked, stands.as_ref()), stands) {
@@ -78,6 +83,10 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
         (Decision::None(NoEffect::Done), Some(intent)) if again(work) => carry::once_more(app, &intent).await.map(Some),
         (Decision::None(verdict), _) => Ok(Some(verdict)),
         (Decision::Carry, Some(intent)) => carry::carry(app, &ask, intent).await,
+        (Decision::Put | Decision::Carry, _) if charge => match charged {
+            Some(intent) => app.store.put_intent(&intent).await.map(|()| None),
+            None => Ok(Some(no_charges(&work.key.item))),
+        },
         (Decision::Put | Decision::Carry, _) => match configured {
             Some(forward) => put(app, asked, &forward.to).await,
             None => {
@@ -86,6 +95,12 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
             }
         },
     }
+}
+
+/// The file has not the tables of a payment provider any more, or not yet.
+fn no_charges(name: &ItemId) -> NoEffect {
+    let note = format!("providers.toml has no table [charges.{name}], or not the destinations that it names");
+    NoEffect::Wait(Class::Refused, note)
 }
 
 /// Writes a new intent down, with all of the request that is frozen.

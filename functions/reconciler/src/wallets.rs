@@ -120,6 +120,7 @@ async fn read(app: &App, tenant: &TenantId, name: &WalletId) -> Result<Option<Re
         sequence: balance.sequence,
         head: balance.head.clone(),
         rev: balance.rev,
+        carried: balance.carried,
     };
     let mut audit = Audit::of(&wallet);
     let chain = entries(app, &wallet, &mut audit).await?;

@@ -323,9 +323,21 @@ pub struct WalletCreateArgs {
     /// ISO 4217 code, such as USD
     #[arg(long)]
     pub currency: String,
-    /// How far available may fall below zero, in major units
-    #[arg(long, value_name = "AMOUNT", default_value = "0.00")]
-    pub credit_limit: String,
+    /// How far available may fall below zero, in major units; 0.00 without it, and no limit of a postpaid wallet
+    #[arg(long, value_name = "AMOUNT")]
+    pub credit_limit: Option<String>,
+    /// Charge its jobs afterwards, at this payment provider: a table [charges.NAME] of providers.toml
+    #[arg(long, value_name = "NAME", requires_all = ["customer", "payment_method"])]
+    pub postpaid: Option<String>,
+    /// The payment provider's id of the customer
+    #[arg(long, value_name = "ID", requires = "postpaid")]
+    pub customer: Option<String>,
+    /// The payment provider's id of what is charged
+    #[arg(long, value_name = "ID", requires = "postpaid")]
+    pub payment_method: Option<String>,
+    /// Nothing below this is charged, in major units
+    #[arg(long, value_name = "AMOUNT", requires = "postpaid")]
+    pub minimum_charge: Option<String>,
     /// Server and format.
     #[command(flatten)]
     pub common: Common,
@@ -393,9 +405,9 @@ pub struct JobSubmitArgs {
     /// The wallet that pays
     #[arg(long)]
     pub wallet: String,
-    /// How much to reserve, in major units, such as 5.00
+    /// How much to reserve, in major units, such as 5.00; left out where the wallet is postpaid
     #[arg(long, value_name = "AMOUNT")]
-    pub hold: String,
+    pub hold: Option<String>,
     /// The provider's own name for the job; may also be added once, later
     #[arg(long = "ref", value_name = "REF")]
     pub provider_job_ref: Option<String>,
@@ -474,6 +486,6 @@ mod tests {
         let line = "hookledger job submit t1 j1 --provider acme --model small-1 --wallet w1 --hold 5.00 --metadata a=1";
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
         let Verb::Job(JobVerb::Submit(args)) = cli.verb else { panic!("another verb") };
-        assert_eq!((args.hold.as_str(), args.metadata.len()), ("5.00", 1));
+        assert_eq!((args.hold.as_deref(), args.metadata.len()), (Some("5.00"), 1));
     }
 }

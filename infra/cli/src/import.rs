@@ -120,7 +120,11 @@ fn balance(opening: &Opening) -> Result<Micros, MoneyError> {
 /// Creates the wallet, then books its opening balance.
 fn import(api: &Api, opening: &Opening) -> Result<Outcome, CliError> {
     let path = ["tenants", &opening.tenant, "wallets", &opening.wallet];
-    let wallet = CreateWallet { currency: opening.currency.clone(), credit_limit: opening.credit_limit.clone() };
+    let wallet = CreateWallet {
+        currency: opening.currency.clone(),
+        credit_limit: Some(opening.credit_limit.clone()),
+        postpaid: None,
+    };
     let created = api.control("PUT", &path, Some(&wallet))?;
     if created.problem().is_some() || balance(opening) == Ok(Micros::ZERO) {
         return Ok(outcome(&created, None));

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use domain::submit::{CreateWallet, Fund};
+use domain::submit::{AskedPostpaid, CreateWallet, Fund};
 use serde_json::Value;
 
 use crate::api::{Answer, Api};
@@ -12,7 +12,13 @@ use crate::output::{self, amount, cell, plain, table};
 
 /// Creates a wallet.
 pub fn create(args: WalletCreateArgs) -> Result<ExitCode, CliError> {
-    let body = CreateWallet { currency: args.currency, credit_limit: args.credit_limit };
+    let postpaid = args.postpaid.map(|to| AskedPostpaid {
+        to,
+        customer: args.customer.unwrap_or_default(), // required beside it
+        payment_method: args.payment_method.unwrap_or_default(),
+        minimum_charge: args.minimum_charge,
+    });
+    let body = CreateWallet { currency: args.currency, credit_limit: args.credit_limit, postpaid };
     let path = ["tenants", &args.tenant, "wallets", &args.wallet];
     let answer = Api::new(&args.common.server.url)?.control("PUT", &path, Some(&body))?;
     output::answer(&answer, args.common.format.json, |answer| {

@@ -36,6 +36,9 @@ pub struct Wallet {
     pub head: String,
     /// Bumped by every write of the balance.
     pub rev: u64,
+    /// What a postpaid wallet carries until it comes to whole minor units.
+    #[serde(default)]
+    pub carried: Micros,
 }
 
 /// An open hold as the control API shows it.
@@ -66,12 +69,14 @@ pub struct Audit<'a> {
     head: String,
     /// The sum of the wallet's lines so far, in micros; no sum of entries can overflow it.
     total: i128,
+    /// The sum of the rounding account's lines so far, in micros.
+    rounding: i128,
 }
 
 impl<'a> Audit<'a> {
     /// An audit of this wallet, before its first entry.
     pub fn of(wallet: &'a Wallet) -> Self {
-        Self { wallet, sequence: 0, head: String::new(), total: 0 }
+        Self { wallet, sequence: 0, head: String::new(), total: 0, rounding: 0 }
     }
 
     /// How many entries were checked.
@@ -109,8 +114,9 @@ impl<'a> Audit<'a> {
         if sum != 0 {
             return Err(broken(Fault::Unbalanced { sum }));
         }
-        let of_wallet = entry.lines.iter().filter(|line| line.account == Account::Wallet);
-        self.total += of_wallet.map(|line| i128::from(line.amount.get())).sum::<i128>();
+        // What a postpaid tenant owes stands in the wallet's place.
+        self.total += sum_of(entry, &[Account::Wallet, Account::Receivable]);
+        self.rounding += sum_of(entry, &[Account::Rounding]);
         self.sequence = link.sequence;
         self.head.clone_from(&link.hash);
         Ok(())
@@ -137,6 +143,10 @@ impl<'a> Audit<'a> {
         if balance != self.total {
             return Err(self.broken(Place::Balance, Fault::Total { balance, entries: self.total }));
         }
+        let carried = i128::from(wallet.carried.get());
+        if carried != -self.rounding {
+            return Err(self.broken(Place::Balance, Fault::Carried { carried, entries: -self.rounding }));
+        }
         let holds_sum: i128 = holds.iter().map(|hold| i128::from(hold.hold.get())).sum();
         let held = i128::from(wallet.held.get());
         if held != holds_sum {
@@ -153,6 +163,11 @@ impl<'a> Audit<'a> {
     fn broken(&self, place: Place, fault: Fault) -> Broken {
         Broken { tenant: self.wallet.tenant.clone(), wallet: self.wallet.wallet.clone(), place, fault }
     }
+}
+
+fn sum_of(entry: &Entry, accounts: &[Account]) -> i128 {
+    let lines = entry.lines.iter().filter(|line| accounts.contains(&line.account));
+    lines.map(|line| i128::from(line.amount.get())).sum()
 }
 
 /// The sequences have no gap.

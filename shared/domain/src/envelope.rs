@@ -271,6 +271,7 @@ pub(crate) fn missing_field(name: OperationName, envelope: &Envelope) -> Option<
         | OperationName::ExtendHold
         | OperationName::FundWallet
         | OperationName::ReverseFunding
+        | OperationName::PaymentFailed
             if envelope.reference.is_none() =>
         {
             Some("reference")

@@ -13,6 +13,7 @@ use crate::keys;
 use crate::money::{Currency, Micros, MoneyError, as_number};
 use crate::operation::hex_sha256;
 use crate::own::Within;
+use crate::postpaid::Postpaid;
 use crate::price::Usage;
 use crate::told::Told;
 
@@ -26,9 +27,9 @@ pub enum Account {
     Revenue,
     /// Where fundings come from, and where their reversals go.
     ExternalFunding,
-    /// What a postpaid tenant owes.
+    /// What a postpaid tenant was charged and has not paid, as a negative amount: it stands in the wallet's place.
     Receivable,
-    /// What is lost or gained when an amount is turned into a payment provider's minor unit.
+    /// What a postpaid wallet carries until it comes to whole minor units of its payment provider.
     Rounding,
 }
 
@@ -156,6 +157,9 @@ pub struct Entry {
     /// The version of the price that was applied.
     #[serde(rename = "pv", default, skip_serializing_if = "Option::is_none")]
     pub price_version: Option<String>,
+    /// Of what goes back at a payment provider: the sort key of the entry whose charge it goes back from.
+    #[serde(rename = "ch", default, skip_serializing_if = "Option::is_none")]
+    pub charge: Option<String>,
     /// Who asked.
     #[serde(rename = "by")]
     pub by: String,
@@ -199,6 +203,7 @@ impl Entry {
             lines: Vec::new(),
             usage: None,
             price_version: None,
+            charge: None,
             by,
             created_ms: now_ms,
             link: None,
@@ -275,13 +280,33 @@ pub struct Balance {
     /// When the wallet was created, Unix milliseconds.
     #[serde(rename = "cr")]
     pub created_ms: i64,
+    /// How a postpaid wallet is charged; none: it is paid in advance. Of a postpaid wallet available is what is owed, as
+    /// a negative amount.
+    #[serde(rename = "pp", default, skip_serializing_if = "Option::is_none")]
+    pub postpaid: Option<Postpaid>,
+    /// What a postpaid wallet used and was not charged yet, since it is less than the provider takes; negative where more
+    /// went back than could be refunded.
+    #[serde(rename = "ca", with = "as_number", default, skip_serializing_if = "is_zero")]
+    pub carried: Micros,
 }
 
 impl Balance {
     /// An empty wallet.
     pub fn new(currency: Currency, credit_limit: Micros, now_ms: i64) -> Self {
         let (available, held) = (Micros::ZERO, Micros::ZERO);
-        Self { available, held, currency, credit_limit, sequence: 0, head: String::new(), rev: 1, created_ms: now_ms }
+        let (head, carried) = (String::new(), Micros::ZERO);
+        Self {
+            available,
+            held,
+            currency,
+            credit_limit,
+            sequence: 0,
+            head,
+            rev: 1,
+            created_ms: now_ms,
+            postpaid: None,
+            carried,
+        }
     }
 
     /// The balance after a delta, for deciding several settlements of one wallet in a row.
@@ -292,6 +317,7 @@ impl Balance {
         let mut next = self.clone();
         next.available = self.available.plus(delta.available)?;
         next.held = self.held.plus(delta.held)?;
+        next.carried = self.carried.plus(delta.carried)?;
         next.rev += 1;
         if let Some(advance) = &delta.advance {
             next.sequence = advance.to;
@@ -321,6 +347,8 @@ pub struct BalanceDelta {
     pub available: Micros,
     /// Added to held.
     pub held: Micros,
+    /// Added to what a postpaid wallet carries.
+    pub carried: Micros,
     /// Taken from available under a funds condition; zero when nothing is.
     pub need: Micros,
     /// For entries: the sequence that was read, the new one and its head.
@@ -361,14 +389,15 @@ impl BalanceDelta {
     /// [`MoneyError::TooLarge`] when an amount leaves the limits.
     pub fn merged(deltas: &[&Self]) -> Result<Option<Self>, MoneyError> {
         let Some(first) = deltas.first() else { return Ok(None) };
-        let mut all =
-            Self { available: Micros::ZERO, held: Micros::ZERO, need: Micros::ZERO, advance: None, ..(*first).clone() };
+        let mut all = Self { advance: None, ..(*first).clone() };
+        (all.available, all.held, all.carried, all.need) = (Micros::ZERO, Micros::ZERO, Micros::ZERO, Micros::ZERO);
         for delta in deltas {
             if delta.need > Micros::ZERO {
                 all.need = all.need.max(delta.need.minus(all.available)?);
             }
             all.available = all.available.plus(delta.available)?;
             all.held = all.held.plus(delta.held)?;
+            all.carried = all.carried.plus(delta.carried)?;
             all.advance = match (all.advance, &delta.advance) {
                 (Some(before), Some(next)) => Some(Advance { from: before.from, ..next.clone() }),
                 (before, next) => before.or_else(|| next.clone()),

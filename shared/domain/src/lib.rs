@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod booking;
+pub mod charge;
 pub mod config;
 pub mod decide;
 pub mod envelope;
@@ -24,6 +25,7 @@ pub mod outcome;
 pub mod own;
 pub mod pause;
 pub mod planted;
+pub mod postpaid;
 pub mod price;
 mod price_book;
 pub mod profile;

@@ -65,6 +65,8 @@ pub enum OperationName {
     FundWallet,
     /// Takes a funding back as far as its payment was refunded.
     ReverseFunding,
+    /// Asks a person about a payment of a postpaid wallet that failed, unless its charge said so itself.
+    PaymentFailed,
     /// Makes a job of our own from a booking, once per booking; a later version of it is an update.
     CreateJob,
     /// Delivers the event's envelope to a queue, under a stable key.
@@ -73,7 +75,7 @@ pub enum OperationName {
 
 impl OperationName {
     /// Every operation.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::RecordProgress,
         Self::CompleteJob,
         Self::SettleUsage,
@@ -81,6 +83,7 @@ impl OperationName {
         Self::ExtendHold,
         Self::FundWallet,
         Self::ReverseFunding,
+        Self::PaymentFailed,
         Self::CreateJob,
         Self::Forward,
     ];
@@ -95,6 +98,7 @@ impl OperationName {
             Self::ExtendHold => "extend-hold",
             Self::FundWallet => "fund-wallet",
             Self::ReverseFunding => "reverse-funding",
+            Self::PaymentFailed => "payment-failed",
             Self::CreateJob => "create-job",
             Self::Forward => "forward",
         }
@@ -107,7 +111,7 @@ impl OperationName {
 
     /// True when it works on a wallet that the event itself names.
     pub fn needs_wallet(self) -> bool {
-        matches!(self, Self::FundWallet | Self::ReverseFunding | Self::CreateJob)
+        matches!(self, Self::FundWallet | Self::ReverseFunding | Self::PaymentFailed | Self::CreateJob)
     }
 
     /// Who carries it out.
@@ -119,6 +123,7 @@ impl OperationName {
             | Self::ExtendHold
             | Self::FundWallet
             | Self::ReverseFunding
+            | Self::PaymentFailed
             | Self::CreateJob => Consumer::Billing,
             Self::Forward => Consumer::Outbound,
         }

@@ -198,7 +198,7 @@ impl OwnEvent {
     /// An operation's record in review; `None` for any other, and for a review of an event of our own. `from` is the
     /// event's envelope, where it could be read.
     pub fn review(record: &OperationRecord, from: Option<&Envelope>) -> Option<Self> {
-        let key = record.key.as_ref().filter(|key| !is_own(&key.event))?;
+        let key = record.key.as_ref().filter(|key| !is_own(&key.event) || crate::charge::is_of(&key.event))?;
         if record.state != OperationState::Review {
             return None;
         }

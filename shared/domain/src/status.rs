@@ -70,6 +70,7 @@ impl Effects {
             OperationName::AdjustUsage => self.ledger.adjusts.iter().find(|entry| entry.is_by(by)).map(told),
             OperationName::FundWallet => self.funding.iter().find(|entry| entry.is_by(by)).map(told),
             OperationName::ReverseFunding => self.funding_reversals.iter().find(|entry| entry.is_by(by)).map(told),
+            OperationName::PaymentFailed => None, // it writes nothing: it ends in a review, or as a no-op
             OperationName::CreateJob => {
                 let own = self.bookings.iter().position(|version| version.by == *by)?;
                 let version = &self.bookings[own];

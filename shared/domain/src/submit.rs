@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{IdError, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
-use crate::job::Job;
+use crate::job::{Job, Overage, Policies};
 use crate::ledger::{Balance, BalanceDelta};
-use crate::money::{Currency, Micros, MoneyError};
+use crate::money::{Currency, MAX_MICROS, Micros, MoneyError};
 use crate::operation::hex_sha256;
+use crate::postpaid::{self, Postpaid};
 use crate::price::PriceBook;
 use crate::profile::Profiles;
 
@@ -53,6 +54,18 @@ pub enum RequestError {
     /// Tenant and job together are too long for a key, once escaped.
     #[error("tenant and job together have {0} bytes in their key, '%' and '|' counting three: at most {MAX_KEY_BYTES}")]
     KeyTooLong(usize),
+    /// A postpaid wallet names a payment provider that the file does not have.
+    #[error("postpaid.to: there is no table [charges.{0}] in providers.toml: add it, or correct the name")]
+    UnknownCharges(String),
+    /// A customer or payment method that no provider would know.
+    #[error("postpaid.{0}: give the payment provider's id, 1 to {max} plain characters", max = postpaid::MAX_ID_BYTES)]
+    PaymentId(&'static str),
+    /// A job on a prepaid wallet without its hold.
+    #[error("missing field `hold`: give what the wallet reserves for the job, such as \"5.00\"")]
+    HoldMissing,
+    /// A hold on a postpaid wallet.
+    #[error("hold: wallet {0:?} is postpaid, so nothing is reserved: leave `hold` out, or give \"0.00\"")]
+    HoldOnPostpaid(String),
     /// Too many or too long labels.
     #[error("metadata: at most {MAX_METADATA} labels of 1 to {MAX_METADATA_BYTES} bytes each")]
     Metadata,
@@ -68,24 +81,64 @@ fn money(field: &'static str) -> impl Fn(MoneyError) -> RequestError {
 pub struct CreateWallet {
     /// ISO 4217 code.
     pub currency: String,
-    /// How far available may fall below zero; "0.00" when absent.
-    #[serde(default = "zero")]
-    pub credit_limit: String,
+    /// How far available may fall below zero; when absent "0.00", and of a postpaid wallet no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credit_limit: Option<String>,
+    /// Set where its jobs are charged afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postpaid: Option<AskedPostpaid>,
 }
 
-fn zero() -> String {
-    "0.00".to_owned()
+/// How a postpaid wallet is charged, as a caller says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskedPostpaid {
+    /// A table `[charges.NAME]` of providers.toml.
+    pub to: String,
+    /// The provider's id of the customer, `cus_...`.
+    pub customer: String,
+    /// The provider's id of what is charged, `pm_...`.
+    pub payment_method: String,
+    /// Nothing below it is charged; "0.00" when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_charge: Option<String>,
+}
+
+impl AskedPostpaid {
+    fn checked(&self, currency: Currency, profiles: &Profiles) -> Result<Postpaid, RequestError> {
+        let unknown = || RequestError::UnknownCharges(self.to.chars().take(40).collect());
+        let charges = profiles.charges(&self.to).ok_or_else(unknown)?;
+        for (field, id) in [("customer", &self.customer), ("payment_method", &self.payment_method)] {
+            let plain = id.bytes().all(|b| b.is_ascii_graphic());
+            if id.is_empty() || id.len() > postpaid::MAX_ID_BYTES || !plain {
+                return Err(RequestError::PaymentId(field));
+            }
+        }
+        let minimum = Micros::parse(self.minimum_charge.as_deref().unwrap_or("0")).and_then(Micros::non_negative);
+        Ok(Postpaid {
+            to: self.to.clone(),
+            customer: self.customer.clone(),
+            payment_method: self.payment_method.clone(),
+            minor_digits: profiles.minor_digits(charges, currency),
+            minimum: minimum.map_err(money("postpaid.minimum_charge"))?,
+        })
+    }
 }
 
 impl CreateWallet {
     /// The new wallet.
     ///
     /// # Errors
-    /// [`RequestError::Money`] naming the field.
-    pub fn balance(&self, now_ms: i64) -> Result<Balance, RequestError> {
+    /// [`RequestError`] naming the field.
+    pub fn balance(&self, profiles: &Profiles, now_ms: i64) -> Result<Balance, RequestError> {
         let currency = Currency::parse(&self.currency).map_err(money("currency"))?;
-        let limit = Micros::parse(&self.credit_limit).and_then(Micros::non_negative).map_err(money("credit_limit"))?;
-        Ok(Balance::new(currency, limit, now_ms))
+        let limit = match (&self.credit_limit, &self.postpaid) {
+            (Some(text), _) => Micros::parse(text).and_then(Micros::non_negative),
+            (None, Some(_)) => Micros::new(MAX_MICROS),
+            (None, None) => Ok(Micros::ZERO),
+        };
+        let postpaid = self.postpaid.as_ref().map(|asked| asked.checked(currency, profiles)).transpose()?;
+        Ok(Balance { postpaid, ..Balance::new(currency, limit.map_err(money("credit_limit"))?, now_ms) })
     }
 }
 
@@ -126,8 +179,9 @@ pub struct SubmitJob {
     pub model: String,
     /// Who pays.
     pub wallet: String,
-    /// What is reserved, a decimal string in major units.
-    pub hold: String,
+    /// What is reserved, a decimal string in major units; left out where the wallet is postpaid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<String>,
     /// One request that led to several jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -148,7 +202,8 @@ impl SubmitJob {
         if key_bytes > MAX_KEY_BYTES {
             return Err(RequestError::KeyTooLong(key_bytes));
         }
-        let hold = Micros::parse(&self.hold).and_then(Micros::non_negative).map_err(money("hold"))?;
+        let hold = self.hold.as_deref().unwrap_or("0");
+        let hold = Micros::parse(hold).and_then(Micros::non_negative).map_err(money("hold"))?;
         let unknown = || RequestError::UnknownProvider(self.provider.chars().take(40).collect());
         let profile = profiles.get(&self.provider).ok_or_else(unknown)?;
         if !profile.serves(&tenant) {
@@ -180,9 +235,25 @@ impl SubmitJob {
         })
     }
 
+    /// The job as its wallet takes it: on a postpaid one without a hold and on the terms that follow from that.
+    ///
+    /// # Errors
+    /// [`RequestError`] where the hold does not fit the wallet.
+    pub fn on(&self, balance: &Balance, job: Job) -> Result<Job, RequestError> {
+        match &balance.postpaid {
+            None if self.hold.is_none() => Err(RequestError::HoldMissing),
+            None => Ok(job),
+            Some(_) if job.hold != Micros::ZERO => Err(RequestError::HoldOnPostpaid(job.wallet.to_string())),
+            Some(_) => {
+                let policies = Policies { overage: Overage::Available, extendable: false, ..job.policies };
+                Ok(Job { policies, ..job })
+            }
+        }
+    }
+
     /// Same content, same hash: by the meaning of the hold ("5" and "5.00" are one), not its spelling.
     fn request_hash(&self, hold: Micros) -> String {
-        let same = Self { hold: hold.to_string(), ..self.clone() };
+        let same = Self { hold: Some(hold.to_string()), ..self.clone() };
         hex_sha256(&serde_json::to_string(&same).unwrap_or_default()) // plain fields: cannot fail
     }
 }
@@ -192,6 +263,7 @@ pub fn hold_delta(job: &Job, balance: &Balance) -> BalanceDelta {
     BalanceDelta {
         available: job.hold.negated(),
         held: job.hold,
+        carried: Micros::ZERO,
         need: job.hold,
         advance: None,
         currency: job.currency(),

@@ -3,6 +3,7 @@
 
 pub mod app;
 pub mod call;
+pub mod charges;
 pub mod clients;
 pub mod clock;
 pub mod consumer;

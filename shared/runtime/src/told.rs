@@ -54,7 +54,8 @@ impl App {
         }
     }
 
-    /// A posting with what is told of it: the job's end, its settlement, and the balance that falls.
+    /// A posting with what is told of it: the job's end, its settlement, and the balance that falls; and, where the wallet
+    /// is postpaid, with its charge.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -62,7 +63,7 @@ impl App {
         let told = self.tell(OwnEvent::of_posting(&posting)).await?;
         let wallet = (&posting.entry.tenant, &posting.entry.wallet);
         let delta = self.watching(wallet, balance, posting.delta.clone()).await?;
-        Ok(Posting { told, delta, ..posting })
+        self.charging(Posting { told, delta, ..posting }, balance)
     }
 
     /// A delta with what is told of the balance that falls by it. `balance` is the one that it was decided from.
@@ -96,6 +97,9 @@ impl App {
     pub async fn send_posted(&self, posting: &Posting) {
         self.send_told(&posting.told).await;
         self.send_told(&posting.delta.low.told).await;
+        if !self.queues.url(Consumer::Outbound).is_empty() {
+            self.send_charge(posting).await;
+        }
     }
 
     /// Puts an operation's record; where it opens a review, that is told. `from` is the event's envelope, if it was read.

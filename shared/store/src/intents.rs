@@ -1,11 +1,13 @@
 //! Intents: what is to leave the system, written down before it leaves.
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
-use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
+use aws_sdk_dynamodb::types::{ReturnValuesOnConditionCheckFailure, TransactWriteItem};
+use domain::charge::Outgoing;
 use domain::intent::Intent;
 use domain::keys;
 
 use crate::error::classify;
+use crate::events::receipt_item;
 use crate::item::{decode, encode, n, s};
 use crate::{Store, StoreError};
 
@@ -39,6 +41,20 @@ impl Store {
         let item = encode("intent", intent, &keys::intent_pk(&intent.key), keys::INTENT)?;
         let put = self.put_if_absent(&self.names.events, item).await;
         put.map(|_| ()).map_err(|error| classify("put intent", &error))
+    }
+
+    /// The writes of a charge or refund, in its settlement's transaction.
+    pub(crate) fn outgoing_actions(
+        &self, outgoing: Option<&Outgoing>, actions: &mut Vec<TransactWriteItem>,
+    ) -> Result<(), StoreError> {
+        let Some(Outgoing { receipt, intent }) = outgoing else { return Ok(()) };
+        let Some(event) = &receipt.event else { return Err(StoreError::Corrupt { what: "receipt" }) };
+        actions.push(self.put_action(&self.names.events, receipt_item(event, receipt)?)?);
+        if let Some(intent) = intent {
+            let item = encode("intent", intent, &keys::intent_pk(&intent.key), keys::INTENT)?;
+            actions.push(self.put_action(&self.names.events, item)?);
+        }
+        Ok(())
     }
 
     /// Writes an intent's next revision, if the one before it stands. What is sent is never written anew.

@@ -111,6 +111,7 @@ impl Store {
             actions.push(self.put_action(&self.names.ledger, taken)?);
         }
         self.told_actions(&posting.told, actions)?;
+        self.outgoing_actions(posting.outgoing.as_ref(), actions)?;
         let Some(job) = &entry.job else { return Ok(()) };
         if let Some(transition) = &posting.transition {
             actions.push(self.put_action(&self.names.jobs, transition_item(&entry.tenant, job, transition)?)?);
@@ -178,6 +179,11 @@ impl Store {
             .expression_attribute_values(":he", n(delta.held.get()))
             .expression_attribute_values(":one", n(1))
             .expression_attribute_values(":cu", s(delta.currency.code()));
+        if delta.carried.get() != 0 {
+            set.push_str(", ca = if_not_exists(ca, :zero) + :ca");
+            update = update.expression_attribute_values(":zero", n(0));
+            update = update.expression_attribute_values(":ca", n(delta.carried.get()));
+        }
         if let Some(advance) = &delta.advance {
             set.push_str(", seq = :next, hd = :head");
             when.push_str(match domain::planted::on("sequence-not-checked") {

@@ -49,7 +49,7 @@ pub(super) async fn compensate(app: &App, case: &Case, decision: Decision) -> Re
     let price_version = Some(records.job.price.version.clone());
     let reason = decision.reason.clone();
     let entry = Entry { amount, uncharged, usage: Some(usage), price_version, reason: reason.clone(), ..entry };
-    let posting = app.telling(adjust::post(entry, &reference, &ledger, &balance)?, &balance).await?;
+    let posting = app.telling(adjust::post(entry, &reference, &ledger, &balance, None)?, &balance).await?;
     let request = ControlRequest {
         kind: "adjust".to_owned(),
         tenant: tenant.clone(),

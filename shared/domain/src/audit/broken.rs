@@ -59,6 +59,13 @@ pub enum Fault {
         /// The sum of the wallet's lines.
         entries: i128,
     },
+    /// What a postpaid wallet carries is not what the rounding account's lines say.
+    Carried {
+        /// What the balance says.
+        carried: i128,
+        /// What the lines say.
+        entries: i128,
+    },
     /// held is not the sum of the open holds.
     Held {
         /// What the balance says.
@@ -76,9 +83,12 @@ impl Fault {
     /// True when the chain itself is broken: that stands whatever was written to the wallet meanwhile.
     pub fn is_of_chain(&self) -> bool {
         match self {
-            Self::MissingAtEnd { .. } | Self::Beyond { .. } | Self::Head | Self::Total { .. } | Self::Held { .. } => {
-                false
-            }
+            Self::MissingAtEnd { .. }
+            | Self::Beyond { .. }
+            | Self::Head
+            | Self::Total { .. }
+            | Self::Carried { .. }
+            | Self::Held { .. } => false,
             Self::NotLinked
             | Self::Missing { .. }
             | Self::Repeated { .. }
@@ -103,6 +113,7 @@ impl Fault {
             Self::Unbalanced { .. } => "unbalanced",
             Self::Head => "head",
             Self::Total { .. } => "total",
+            Self::Carried { .. } => "carried",
             Self::Held { .. } => "held",
             Self::Unreadable(_) => "unreadable",
         }
@@ -127,6 +138,10 @@ impl fmt::Display for Fault {
             Self::Total { balance, entries } => {
                 let (balance, entries) = (Decimal(*balance), Decimal(*entries));
                 write!(f, "available + held is {balance} and the entries say {entries}")
+            }
+            Self::Carried { carried, entries } => {
+                let (carried, entries) = (Decimal(*carried), Decimal(*entries));
+                write!(f, "it carries {carried} and the entries say {entries}")
             }
             Self::Held { held, holds, open } => {
                 let (held, holds) = (Decimal(*held), Decimal(*holds));

@@ -1,7 +1,7 @@
 //! adjust-usage: a correction of what was captured, by the difference, under the correction's own key
 //! and with its own order. It never edits: the capture stays, the adjustment names what it corrects.
 
-use super::posting::{Posting, from_available};
+use super::posting::{Posting, back_to, from_available};
 use super::settle::{Decision, View, above_cap, funds_short, is_capped};
 use super::{Ask, NoEffect};
 use crate::ids::Reference;
@@ -10,6 +10,7 @@ use crate::keys;
 use crate::ledger::{Account, Balance, Entry, EntryKind, JobLedger};
 use crate::money::Micros;
 use crate::operation::Class;
+use crate::postpaid::Back;
 
 /// Decides a provider's correction to a new usage.
 pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
@@ -72,7 +73,8 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
         price_version: Some(records.job.price.version.clone()),
         ..entry
     };
-    match post(entry, reference, view.ledger, balance) {
+    // Of a postpaid job a correction down is a credit on the next charge: refunds are what people ask for.
+    match post(entry, reference, view.ledger, balance, None) {
         Ok(posting) => Decision::Commit(Box::new(posting)),
         Err(verdict) => Decision::None(verdict),
     }
@@ -94,11 +96,14 @@ fn not_yet(records: &JobRecords, ledger: &JobLedger) -> Option<NoEffect> {
     })
 }
 
-/// The posting of an adjustment, or why it needs a person: up and funds short, or down below what was reversed.
+/// The posting of an adjustment, or why it needs a person: up and funds short, or down below what was reversed. Of a
+/// postpaid job `back` is the charge that an adjustment down goes back to.
 ///
 /// # Errors
 /// The verdict.
-pub fn post(entry: Entry, reference: &Reference, ledger: &JobLedger, balance: &Balance) -> Result<Posting, NoEffect> {
+pub fn post(
+    entry: Entry, reference: &Reference, ledger: &JobLedger, balance: &Balance, back: Option<&Back>,
+) -> Result<Posting, NoEffect> {
     let beyond = |_| NoEffect::Review(Class::InvalidUsage, "an amount is beyond the limit".to_owned());
     let captured = ledger.captured().and_then(|sum| sum.plus(entry.amount)).map_err(beyond)?;
     let reversed = ledger.reversed().map_err(beyond)?;
@@ -115,7 +120,7 @@ pub fn post(entry: Entry, reference: &Reference, ledger: &JobLedger, balance: &B
         let sort_key = format!("a|{}", entry.created_ms);
         return from_available(entry, Account::Revenue, sort_key, balance).map_err(beyond);
     }
-    let posting = from_available(entry, Account::Revenue, keys::adjust_sk(reference), balance).map_err(beyond)?;
+    let posting = back_to(entry, Account::Revenue, keys::adjust_sk(reference), balance, back).map_err(beyond)?;
     Ok(posting.with_slot(keys::slot_sk(ledger.next_change())))
 }
 

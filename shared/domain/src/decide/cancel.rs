@@ -7,7 +7,6 @@ use crate::event::By;
 use crate::job::{JobRecords, Outcome, Transition};
 use crate::keys;
 use crate::ledger::{Balance, Entry, EntryKind, JobLedger};
-use crate::money::Micros;
 
 /// What a cancellation may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +34,7 @@ pub fn decide(
     let Ok(hold) = records.hold() else { return Decision::Refuse("the hold is beyond the limit".to_owned()) };
     let entry = Entry::of_job(EntryKind::Release, &records.job, by.to_string(), now_ms);
     let entry = Entry { released: hold, version: Some(1), reason: reason.to_owned(), ..entry };
-    let change = Change { available: hold, held: hold.negated(), need: Micros::ZERO };
+    let change = Change { available: hold, held: hold.negated(), ..Change::default() };
     let posting = Posting::unchained(keys::CLOSE.to_owned(), entry, balance, change);
     let posting = posting.with_transition(Some(transition)).with_checks(whole_hold(records));
     Decision::Commit(Box::new(posting))

@@ -8,7 +8,6 @@ use super::settle::whole_hold;
 use crate::job::JobRecords;
 use crate::keys;
 use crate::ledger::{Balance, Entry, EntryKind, JobLedger};
-use crate::money::Micros;
 
 /// What `by` of a person's release begins with.
 pub const BY_REVIEW: &str = "control/review.";
@@ -23,7 +22,7 @@ pub fn release(
     let hold = records.hold().ok()?;
     let entry = Entry::of_job(EntryKind::Release, &records.job, by, now_ms);
     let entry = Entry { released: hold, reason: reason.to_owned(), ..entry };
-    let change = Change { available: hold, held: hold.negated(), need: Micros::ZERO };
+    let change = Change { available: hold, held: hold.negated(), ..Change::default() };
     let posting = Posting::unchained(keys::CLOSE.to_owned(), entry, balance, change);
     Some(posting.with_checks(whole_hold(records)))
 }

@@ -6,7 +6,6 @@ use super::settle::whole_hold;
 use crate::job::JobRecords;
 use crate::keys;
 use crate::ledger::{Balance, Entry, EntryKind, JobLedger};
-use crate::money::Micros;
 
 /// Who closed the hold, in the entry; no endpoint can have this slug.
 pub const BY_EXPIRY: &str = "control/expiry";
@@ -19,7 +18,7 @@ pub fn decide(records: &JobRecords, ledger: &JobLedger, balance: &Balance, now_m
     }
     let hold = records.hold().ok()?;
     let entry = Entry::of_job(EntryKind::Expire, &records.job, BY_EXPIRY.to_owned(), now_ms);
-    let change = Change { available: hold, held: hold.negated(), need: Micros::ZERO };
+    let change = Change { available: hold, held: hold.negated(), ..Change::default() };
     let posting = Posting::unchained(keys::CLOSE.to_owned(), Entry { released: hold, ..entry }, balance, change);
     if crate::planted::on("expiry-without-the-transition-check") {
         return Some(posting.with_checks(whole_hold(records))); // PLANTED

@@ -27,7 +27,7 @@ pub struct Request<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Put the extension and move the amount from available to held, if no close and no transition exists.
-    Commit(Extension, BalanceDelta),
+    Commit(Extension, Box<BalanceDelta>),
     /// Nothing to write; the reason is for people.
     None(NoEffect),
 }
@@ -65,11 +65,12 @@ pub fn decide(request: &Request<'_>, records: &JobRecords, ledger: &JobLedger, b
     let delta = BalanceDelta {
         available: request.amount.negated(),
         held: request.amount,
+        carried: Micros::ZERO,
         need: request.amount,
         advance: None,
         currency: balance.currency,
         credit_limit: balance.credit_limit,
         low: Box::default(),
     };
-    Decision::Commit(extension, delta)
+    Decision::Commit(extension, Box::new(delta))
 }

@@ -14,6 +14,7 @@ pub mod expire;
 pub mod extend;
 pub mod forward;
 pub mod fund;
+pub mod payment;
 pub mod posting;
 pub mod progress;
 pub mod reverse;

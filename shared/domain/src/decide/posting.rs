@@ -1,8 +1,10 @@
 //! A posting: one transaction over a ledger entry, the wallet's balance, and what must still be true.
 
+use crate::charge::Outgoing;
 use crate::job::Transition;
 use crate::ledger::{Account, Advance, Balance, BalanceDelta, Entry, lines_out};
 use crate::money::{Micros, MoneyError};
+use crate::postpaid::{self, Back, Postpaid};
 use crate::told::Told;
 
 /// What the transaction checks beside its own puts, in the job's partitions.
@@ -35,6 +37,10 @@ pub struct Posting {
     pub slot: Option<String>,
     /// What is told of it, in its transaction; nothing unless somebody subscribed.
     pub told: Told,
+    /// The payment that a refund is of.
+    pub payment: Option<String>,
+    /// What it asks of a payment provider, in its transaction; nothing unless the wallet is postpaid.
+    pub outgoing: Option<Outgoing>,
 }
 
 /// How an entry changes the balance.
@@ -46,6 +52,8 @@ pub struct Change {
     pub held: Micros,
     /// Taken from available under a funds condition.
     pub need: Micros,
+    /// Added to what a postpaid wallet carries.
+    pub carried: Micros,
 }
 
 impl Posting {
@@ -66,13 +74,24 @@ impl Posting {
         let delta = BalanceDelta {
             available: change.available,
             held: change.held,
+            carried: change.carried,
             need: change.need,
             advance,
             currency: balance.currency,
             credit_limit: balance.credit_limit,
             low: Box::default(),
         };
-        Self { sort_key, entry, delta, transition: None, checks: Vec::new(), slot: None, told: Told::default() }
+        Self {
+            sort_key,
+            entry,
+            delta,
+            transition: None,
+            checks: Vec::new(),
+            slot: None,
+            told: Told::default(),
+            payment: None,
+            outgoing: None,
+        }
     }
 
     /// With a transition to put.
@@ -102,9 +121,44 @@ impl Posting {
 /// # Errors
 /// [`MoneyError::TooLarge`] when an amount leaves the limits.
 pub fn from_available(entry: Entry, to: Account, sort_key: String, balance: &Balance) -> Result<Posting, MoneyError> {
+    back_to(entry, to, sort_key, balance, None)
+}
+
+/// The same; of a postpaid wallet, what is paid back goes `back` to an earlier charge as far as it reaches.
+///
+/// # Errors
+/// [`MoneyError::TooLarge`] when an amount leaves the limits.
+pub fn back_to(
+    entry: Entry, to: Account, sort_key: String, balance: &Balance, back: Option<&Back>,
+) -> Result<Posting, MoneyError> {
     let amount = if entry.kind.wallet_sign() > 0 { entry.amount.negated() } else { entry.amount };
     balance.available.plus(balance.held)?.minus(amount)?;
-    let lines = lines_out(amount, to);
-    let change = Change { available: amount.negated(), held: Micros::ZERO, need: amount.max(Micros::ZERO) };
+    match &balance.postpaid {
+        Some(terms) if entry.job.is_some() => return charged(entry, amount, sort_key, (balance, terms), back),
+        Some(_) | None => {}
+    }
+    let mut lines = lines_out(amount, to);
+    if let Some(own) = lines.first_mut().filter(|_| balance.postpaid.is_some()) {
+        own.account = Account::Receivable;
+    }
+    let change = Change { available: amount.negated(), need: amount.max(Micros::ZERO), ..Change::default() };
     Ok(Posting::chained(sort_key, Entry { lines, ..entry }, balance, change))
+}
+
+/// An entry of a job on a postpaid wallet: whole minor units move through the receivable, the rest is carried.
+fn charged(
+    entry: Entry, amount: Micros, sort_key: String, wallet: (&Balance, &Postpaid), back: Option<&Back>,
+) -> Result<Posting, MoneyError> {
+    let (balance, terms) = wallet;
+    let split = terms.split(balance.carried, amount, back.map_or(Micros::ZERO, |back| back.left))?;
+    let back = back.filter(|_| split.moved < Micros::ZERO);
+    let (lines, charge) = (postpaid::lines(amount, split), back.map(|back| back.charge.clone()));
+    let change = Change {
+        available: split.moved.negated(),
+        need: split.moved.max(Micros::ZERO),
+        carried: split.carried,
+        ..Change::default()
+    };
+    let posting = Posting::chained(sort_key, Entry { lines, charge, ..entry }, balance, change);
+    Ok(Posting { payment: back.and_then(|back| back.payment.clone()), ..posting })
 }

@@ -2,17 +2,21 @@
 //! captured.
 
 use super::NoEffect;
-use super::posting::{Posting, from_available};
+use super::posting::{Posting, back_to};
 use crate::ids::Reference;
 use crate::keys;
 use crate::ledger::{Account, Balance, Entry, JobLedger};
 use crate::operation::Class;
+use crate::postpaid::Back;
 
-/// The posting of a reversal of `entry.amount`, or why it is refused.
+/// The posting of a reversal of `entry.amount`, or why it is refused. Of a postpaid job `back` is the charge that it goes
+/// back to.
 ///
 /// # Errors
 /// The verdict.
-pub fn post(entry: Entry, reference: &Reference, ledger: &JobLedger, balance: &Balance) -> Result<Posting, NoEffect> {
+pub fn post(
+    entry: Entry, reference: &Reference, ledger: &JobLedger, balance: &Balance, back: Option<&Back>,
+) -> Result<Posting, NoEffect> {
     let beyond = |_| NoEffect::Review(Class::NotPossible, "an amount is beyond the limit".to_owned());
     let captured = ledger.captured().map_err(beyond)?;
     let reversed = ledger.reversed().map_err(beyond)?;
@@ -24,6 +28,6 @@ pub fn post(entry: Entry, reference: &Reference, ledger: &JobLedger, balance: &B
         return Err(NoEffect::Review(Class::NotPossible, note));
     }
     let entry = Entry { reference: Some(reference.to_string()), ..entry };
-    let posting = from_available(entry, Account::Revenue, keys::reverse_sk(reference), balance).map_err(beyond)?;
+    let posting = back_to(entry, Account::Revenue, keys::reverse_sk(reference), balance, back).map_err(beyond)?;
     Ok(posting.with_slot(keys::slot_sk(ledger.next_change())))
 }

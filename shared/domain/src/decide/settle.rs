@@ -144,9 +144,16 @@ impl Case<'_> {
         let mut entry = self.entry(EntryKind::Capture, captured, released);
         entry.uncharged = uncharged;
         entry.lines = lines_out(captured, Account::Revenue);
-        let change = Change { available, held: hold.negated(), need };
-        let posting = Posting::chained(keys::CLOSE.to_owned(), entry, self.balance, change);
+        let change = Change { available, held: hold.negated(), need, ..Change::default() };
         let checks = self.checks();
+        let posting = match self.balance.postpaid {
+            None => Posting::chained(keys::CLOSE.to_owned(), entry, self.balance, change),
+            // There is no hold: its job pinned that everything comes from available.
+            Some(_) => match from_available(entry, Account::Revenue, keys::CLOSE.to_owned(), self.balance) {
+                Ok(posting) => posting,
+                Err(_) => return Decision::None(self.short(captured)),
+            },
+        };
         Decision::Commit(Box::new(posting.with_transition(self.transition).with_checks(checks)))
     }
 
@@ -163,7 +170,7 @@ impl Case<'_> {
         let entry = self.entry(EntryKind::Release, Micros::ZERO, hold);
         let twice = if crate::planted::on("release-counted-twice") { hold } else { Micros::ZERO }; // PLANTED
         let available = hold.plus(twice).unwrap_or(hold);
-        let change = Change { available, held: hold.negated(), need: Micros::ZERO };
+        let change = Change { available, held: hold.negated(), ..Change::default() };
         let posting = Posting::unchained(keys::CLOSE.to_owned(), entry, self.balance, change);
         let checks = self.checks();
         Decision::Commit(Box::new(posting.with_transition(self.transition).with_checks(checks)))

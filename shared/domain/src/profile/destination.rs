@@ -323,7 +323,7 @@ impl RawDestination {
     /// What the statuses mean: as the file says, else any 2xx is final, what refuses the caller is retryable, and where
     /// keys are kept 409 and 422 mean what draft-ietf-httpapi-idempotency-key-header-07, section 2.7, gives them.
     fn answers(&self, key: KeyLife) -> Result<Vec<(Meaning, Match)>, (&'static str, String)> {
-        let keyed = |status: &'static [&'static str]| if key == KeyLife::None { &[][..] } else { status };
+        let keyed = |status: &'static [&'static str]| if matches!(key, KeyLife::For { .. }) { status } else { &[][..] };
         let lists: [ListRow<'_>; 5] = [
             ("final", Meaning::Final, &self.settled, &["2xx"]),
             ("failed", Meaning::Failed, &self.failed, &[]),

@@ -16,7 +16,7 @@ use super::fields::{RawFields, fields};
 use super::forward::RawForward;
 use super::list::RawList;
 use super::secret::{RawSecret, SecretRef};
-use super::{BodyForm, EventRule, Fields, IdSource, OnlyIf, Profile, Source, Subscription, TimeAt, TimeUnit};
+use super::{BodyForm, Charges, EventRule, Fields, IdSource, OnlyIf, Profile, Source, Subscription, TimeAt, TimeUnit};
 use super::{checks, shape, strict};
 use crate::config::{Document, FileError, Finding, Problem};
 use crate::event::CONTROL_PROVIDER;
@@ -36,6 +36,7 @@ pub struct Profiles {
     pub(super) providers: BTreeMap<String, Profile>,
     pub(super) destinations: BTreeMap<String, HttpDestination>,
     pub(super) subscriptions: BTreeMap<String, Subscription>,
+    pub(super) charges: BTreeMap<String, Charges>,
 }
 
 #[derive(Deserialize)]
@@ -217,6 +218,7 @@ fn read(text: &str) -> (Profiles, Document<'_>, Vec<Finding>) {
         }
         profiles.subscriptions = super::subscription::read(document.root(), &mut problems);
         problems.extend(unknown_of_subscriptions(profiles.subscriptions.values(), tables("destinations")));
+        profiles.charges = super::charges::read(document.root(), &profiles, &mut problems);
         findings = problems.into_iter().map(|problem| document.finding(problem)).collect();
     }
     findings.sort();

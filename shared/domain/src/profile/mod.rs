@@ -1,6 +1,7 @@
 //! A provider's profile: where its events carry what, which types lead to which operations, and
 //! which limits and policies hold. Profiles are data (`infra/providers.toml`), not code.
 
+mod charges;
 mod checks;
 mod destination;
 mod destination_load;
@@ -26,6 +27,7 @@ use crate::job::{Outcome, Policies};
 use crate::json::Pointer;
 use crate::operation::{OperationName, hex_sha256};
 
+pub use charges::{ChargeForm, Charges};
 pub use destination::{Auth, AuthForm, Breaker, HttpDestination};
 pub use forward::{Destination, Forward};
 pub use list::{ListHeader, ListProfile, ListStatus, ListUrl};

@@ -1,5 +1,6 @@
 //! `providers.toml` as data: every field, what it may hold, and what it says. The loader's structs have the same fields.
 
+use super::charges::CHARGES;
 use super::destination_shape::DESTINATION_TABLE;
 use super::secret::{SecretPlace, remedy};
 use super::{Destination, Source};
@@ -17,6 +18,7 @@ pub static SHAPE: Kind = Kind::Table(&[
     Field::may("providers", Kind::Names(&PROVIDER), "one table per endpoint"),
     Field::may("subscriptions", Kind::Names(&SUBSCRIPTION), "who is told of what happened here, one table each"),
     Field::may("destinations", Kind::Names(&DESTINATION_TABLE), "one table per HTTP destination"),
+    Field::may("charges", Kind::Names(&CHARGES), "where postpaid wallets are charged, one table per payment provider"),
 ]);
 
 pub(super) static SUBSCRIPTION: Kind = Kind::Table(&[

@@ -1,0 +1,225 @@
+//! Charges and refunds: what a posting on a postpaid wallet asks of its payment provider.
+//!
+//! Each is an event of our own beside those that are told ([`crate::own`]), under an id made from the settlement's key, with
+//! one `forward` to the payment provider. Receipt and intent are put in the settlement's own transaction, so a settlement
+//! without its charge, or a charge without its settlement, cannot exist. Its answer settles the intent and posts nothing:
+//! the money is posted by the provider's webhook, once per payment.
+
+use std::collections::BTreeMap;
+
+use crate::decide::posting::Posting;
+use crate::envelope::Envelope;
+use crate::event::{EventId, EventRef};
+use crate::ids::{IdError, ItemId, Provider, Reference, escape};
+use crate::intent::{HttpCall, Intent};
+use crate::keys;
+use crate::ledger::{Entry, EntryKind};
+use crate::message::group;
+use crate::money::Micros;
+use crate::operation::{OperationKey, OperationName, hex_sha256};
+use crate::own::OWN_PROVIDER;
+use crate::postpaid::{Postpaid, moved};
+use crate::profile::{ChargeForm, Charges, Destination, HttpDestination};
+use crate::receipt::{Planned, Receipt};
+
+/// Event type of a charge.
+pub const CHARGE: &str = "charge";
+/// Event type of a refund.
+pub const REFUND: &str = "refund";
+/// The media type of the requests.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A charge or refund that goes out with its posting's transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The event of our own.
+    pub receipt: Receipt,
+    /// What is to be sent, frozen; none where its destination's table is missing by now: the outbound consumer then waits
+    /// for it.
+    pub intent: Option<Intent>,
+}
+
+/// True for the type of a charge or refund.
+pub fn is_charge(event_type: &str) -> bool {
+    event_type == CHARGE || event_type == REFUND
+}
+
+/// True for the event of a charge or refund: a review of one is told as a provider's is, since it is nobody's telling.
+pub fn is_of(event: &EventRef) -> bool {
+    let begins = |kind: &str| event.id.as_str().strip_prefix(kind).is_some_and(|rest| rest.starts_with('|'));
+    event.provider.as_str() == OWN_PROVIDER && (begins(CHARGE) || begins(REFUND))
+}
+
+/// The event of a charge or refund by the settlement's key: `own/charge|t1|j1|c`.
+///
+/// # Errors
+/// [`IdError`] never: the slug is ours, and a longer key is named by its hash.
+pub fn event_of(kind: &str, entry: &Entry, sort_key: &str) -> Result<EventRef, IdError> {
+    let job = entry.job.as_ref().map(|job| escape(job.as_str())).unwrap_or_default();
+    let text = format!("{kind}|{}|{job}|{sort_key}", escape(entry.tenant.as_str()));
+    let id = EventId::text(&text).unwrap_or_else(|_| EventId::derived(&hex_sha256(&text)));
+    Ok(EventRef { provider: Provider::new(OWN_PROVIDER)?, id })
+}
+
+/// The key of a charge's intent.
+///
+/// # Errors
+/// [`IdError`] never: the name of the table was checked.
+pub fn key_of(kind: &str, entry: &Entry, sort_key: &str, postpaid: &Postpaid) -> Result<OperationKey, IdError> {
+    let event = event_of(kind, entry, sort_key)?;
+    Ok(OperationKey { event, item: ItemId::new(postpaid.to.as_str())?, name: OperationName::Forward })
+}
+
+/// The sort key of an entry that a charge can belong to.
+pub fn sort_key(entry: &Entry) -> Option<String> {
+    match entry.kind {
+        EntryKind::Capture => Some(keys::CLOSE.to_owned()),
+        EntryKind::LateCapture => entry.version.map(keys::late_capture_sk),
+        EntryKind::Adjust => {
+            entry.reference.as_deref().and_then(|text| Reference::new(text).ok()).map(|r| keys::adjust_sk(&r))
+        }
+        _ => None,
+    }
+}
+
+/// What a posting asks of the payment provider; `None` where no whole minor unit moves.
+///
+/// # Errors
+/// [`IdError`] never, as of [`event_of`].
+pub fn receipt(posting: &Posting, postpaid: &Postpaid) -> Result<Option<Receipt>, IdError> {
+    let (entry, moved) = (&posting.entry, moved(&posting.entry));
+    let minor = postpaid.minor(moved);
+    let (kind, more) = match (&posting.payment, minor) {
+        (_, 0) => return Ok(None),
+        (_, 1..) => (CHARGE, vec![("customer", &postpaid.customer), ("payment_method", &postpaid.payment_method)]),
+        (Some(payment), _) => (REFUND, vec![("payment", payment)]),
+        (None, _) => return Ok(None), // nothing was paid of the charge, so nothing is refunded
+    };
+    let event = event_of(kind, entry, &posting.sort_key)?;
+    let mut data: BTreeMap<String, String> =
+        more.into_iter().map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    data.insert("minor_amount".to_owned(), minor.unsigned_abs().to_string());
+    data.insert("settlement".to_owned(), posting.sort_key.clone());
+    let envelope = Envelope {
+        tenant: Some(entry.tenant.clone()),
+        job: entry.job.clone(),
+        wallet: Some(entry.wallet.clone()),
+        amount: Some(moved.get().saturating_abs()),
+        currency: Some(entry.currency),
+        data,
+        ..Envelope::default()
+    };
+    let mut receipt = Receipt {
+        claim_token: hex_sha256(event.id.as_str()),
+        event: Some(event),
+        event_type: kind.to_owned(),
+        payload_hash: String::new(),
+        envelope,
+        plan: vec![Planned { item: ItemId::new(postpaid.to.as_str())?, name: OperationName::Forward }],
+        items: Vec::new(),
+        empty: None,
+        note: String::new(),
+        arrival_ms: entry.created_ms,
+        first_sent_ms: None,
+        attempt: None,
+        id_signed: true,
+        key_id: OWN_PROVIDER.to_owned(),
+        trace: None,
+    };
+    receipt.payload_hash = format!("own:{}", hex_sha256(&crate::own::body(&receipt)));
+    Ok(Some(receipt))
+}
+
+/// The intent of a charge or refund, all of it made from its receipt and the destination's static headers.
+pub fn intent(
+    key: &OperationKey, receipt: &Receipt, charges: &Charges, destination: &HttpDestination, now_ms: i64,
+) -> Intent {
+    let to = Destination::Http(destination.name.clone()).to_string();
+    let whole = Intent::forward(key, receipt, &to, group(key, &receipt.envelope), now_ms);
+    let hash = whole.deduplication_id();
+    let (path, request) = match charges.form {
+        ChargeForm::Stripe => stripe(receipt, key, &hash, &charges.method),
+    };
+    let mut headers = destination.headers.clone();
+    headers.insert("content-type".to_owned(), FORM.to_owned());
+    let call = HttpCall { method: "POST".to_owned(), path: path.to_owned(), headers };
+    Intent { request, ..whole }.over_http(Some(call))
+}
+
+/// Stripe's requests: a payment that is created and confirmed in one, without its customer being there; a refund of one
+/// (docs.stripe.com/api/payment_intents/create, docs.stripe.com/api/refunds/create). The metadata come back with every
+/// webhook of the payment: `tenant` and `wallet` say whose receivable it clears, `key` is what a look-up finds it by.
+fn stripe(receipt: &Receipt, key: &OperationKey, hash: &str, method: &str) -> (&'static str, String) {
+    let envelope = &receipt.envelope;
+    let value = |name: &str| envelope.data.get(name).cloned().unwrap_or_default();
+    let text = |value: Option<String>| value.unwrap_or_default();
+    let mut fields = vec![("amount".to_owned(), value("minor_amount"))];
+    let path = if receipt.event_type == REFUND {
+        fields.push(("payment_intent".to_owned(), value("payment")));
+        "/v1/refunds"
+    } else {
+        let currency = text(envelope.currency.map(|currency| currency.code().to_ascii_lowercase()));
+        let fixed = [
+            ("currency", currency),
+            ("customer", value("customer")),
+            ("payment_method", value("payment_method")),
+            ("off_session", "true".to_owned()),
+            ("confirm", "true".to_owned()),
+            // Named, since the account's own choice may ask for a page to return to.
+            ("payment_method_types[]", method.to_owned()),
+        ];
+        fields.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
+        "/v1/payment_intents"
+    };
+    let metadata = [
+        ("tenant", text(envelope.tenant.clone().map(String::from))),
+        ("wallet", text(envelope.wallet.clone().map(String::from))),
+        ("job", text(envelope.job.clone().map(String::from))),
+        ("charge", key.event.id.as_str().to_owned()),
+        ("key", hash.to_owned()),
+    ];
+    fields.extend(metadata.map(|(name, value)| (format!("metadata[{name}]"), value)));
+    (path, form(&fields))
+}
+
+/// `application/x-www-form-urlencoded`, in the order given.
+fn form(fields: &[(String, String)]) -> String {
+    let one = |(name, value): &(String, String)| format!("{}={}", encoded(name), encoded(value));
+    fields.iter().map(one).collect::<Vec<_>>().join("&")
+}
+
+fn encoded(text: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}"); // writing to a String cannot fail
+        }
+    }
+    out
+}
+
+/// What an entry still has of its charge: what was charged, less what went back of it.
+///
+/// # Errors
+/// [`crate::money::MoneyError`] when a sum leaves the limits.
+pub fn left_of(
+    charged: &Entry, sort_key: &str, ledger: &crate::ledger::JobLedger,
+) -> Result<Micros, crate::money::MoneyError> {
+    let back = ledger.adjusts.iter().chain(&ledger.reverses).filter(|e| e.charge.as_deref() == Some(sort_key));
+    back.map(moved).try_fold(moved(charged), Micros::plus)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+    use super::*;
+
+    #[test]
+    fn a_form_holds_any_text() {
+        let fields = [("metadata[a]".to_owned(), "é & |=+%/ 1".to_owned()), ("b".to_owned(), "x-_.".to_owned())];
+        assert_eq!(form(&fields), "metadata%5Ba%5D=%C3%A9%20%26%20%7C%3D%2B%25%2F%201&b=x-_.");
+    }
+}

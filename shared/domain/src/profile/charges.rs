@@ -1,0 +1,122 @@
+//! Payment providers that postpaid wallets are charged at: `[charges.NAME]`.
+//!
+//! The table joins what is configured elsewhere: the destinations that charges and refunds leave by, each with its own
+//! rules, and the endpoint whose webhooks tell of payments, whose minor units hold for charges too.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeValue, ValueDeserializer};
+
+use super::Profiles;
+use super::forward::is_name;
+use crate::config::Problem;
+use crate::config::shape::{Field, Kind};
+use crate::money::Currency;
+
+/// Whose requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChargeForm {
+    /// Stripe's PaymentIntents and refunds.
+    Stripe,
+}
+
+/// One payment provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charges {
+    /// Its name, as a postpaid wallet has it.
+    pub name: String,
+    /// Whose requests.
+    pub form: ChargeForm,
+    /// The destination of charges.
+    pub to: String,
+    /// The destination of refunds.
+    pub refunds: String,
+    /// The endpoint whose webhooks tell of payments.
+    pub provider: String,
+    /// The type of the payment methods that are charged.
+    pub method: String,
+}
+
+pub(super) static CHARGES: Kind = Kind::Table(&[
+    Field::must("form", Kind::Choice(|| vec!["stripe"]), "whose requests"),
+    Field::must("to", Kind::Text, "the table [destinations.NAME] of charges"),
+    Field::must("refunds", Kind::Text, "the table [destinations.NAME] of refunds, which has no look-up"),
+    Field::must("provider", Kind::Text, "the endpoint whose webhooks tell of payments; its minor_digits hold here too"),
+    Field::may("method", Kind::Text, "the type of the payment methods that are charged; card without it"),
+]);
+
+/// The file's form.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    #[serde(rename = "form")]
+    _form: String,
+    to: String,
+    refunds: String,
+    provider: String,
+    method: Option<String>,
+}
+
+impl Profiles {
+    /// The payment provider of a name.
+    pub fn charges(&self, name: &str) -> Option<&Charges> {
+        self.charges.get(name)
+    }
+
+    /// Decimals of a currency's minor unit at a payment provider: ISO 4217's, or its own.
+    pub fn minor_digits(&self, charges: &Charges, currency: Currency) -> u32 {
+        let own = self.get(&charges.provider).and_then(|profile| profile.minor_digits.get(currency.code()).copied());
+        own.unwrap_or_else(|| currency.minor_digits())
+    }
+}
+
+/// Reads the tables of a file whose form was checked, once its destinations and endpoints were read; one whose form is
+/// wrong is passed.
+pub(super) fn read(
+    root: &Spanned<DeValue<'_>>, profiles: &Profiles, problems: &mut Vec<Problem>,
+) -> BTreeMap<String, Charges> {
+    let tables = root.get_ref().get("charges").and_then(|value| value.get_ref().as_table());
+    let mut all = BTreeMap::new();
+    for (name, value) in tables.into_iter().flatten() {
+        let name = name.get_ref().as_ref();
+        if problems.iter().any(|p| p.path.starts_with(&["charges", name].map(str::to_owned))) {
+            continue;
+        }
+        match build(name, value, profiles) {
+            Ok(one) => drop(all.insert(name.to_owned(), one)),
+            Err(problem) => problems.push(problem.below(&["charges", name])),
+        }
+    }
+    all
+}
+
+fn build(name: &str, value: &Spanned<DeValue<'_>>, profiles: &Profiles) -> Result<Charges, Problem> {
+    if !is_name(name) {
+        let cause = "this is no name of a payment provider";
+        return Err(Problem::new(&[], cause, "use up to 64 lower-case letters, digits, - and _"));
+    }
+    let raw = Raw::deserialize(ValueDeserializer::from(value.clone()))
+        .map_err(|error| Problem::new(&[], error.message(), "see \"Postpaid tenants\" in README.md"))?;
+    for (field, to) in [("to", &raw.to), ("refunds", &raw.refunds)] {
+        if profiles.destination(to).is_none() {
+            let cause = format!("there is no table [destinations.{to}]");
+            return Err(Problem::new(&[field], cause, "add it, or correct the name"));
+        }
+    }
+    if profiles.destination(&raw.refunds).is_some_and(|table| table.rules.lookup.is_some()) {
+        let cause = "a look-up finds payments: it would say of every refund that it was not done";
+        return Err(Problem::new(&["refunds"], cause, "name a table of its own without `lookup`"));
+    }
+    if profiles.get(&raw.provider).is_none() {
+        let cause = format!("there is no table [providers.{}]", raw.provider);
+        return Err(Problem::new(&["provider"], cause, "add it, or correct the name"));
+    }
+    let method = raw.method.unwrap_or_else(|| "card".to_owned());
+    if !is_name(&method) {
+        return Err(Problem::new(&["method"], "this is no type of a payment method", "write such as \"card\""));
+    }
+    let Raw { to, refunds, provider, .. } = raw;
+    Ok(Charges { name: name.to_owned(), form: ChargeForm::Stripe, to, refunds, provider, method })
+}

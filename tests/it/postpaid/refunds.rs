@@ -1,0 +1,57 @@
+//! Refunds: what a person gives back of a charge, under its own key, recorded as an entry and never as a deletion.
+
+use super::Scene;
+use super::stripe::Fault;
+
+#[tokio::test(start_paused = true)]
+async fn a_reversal_refunds_its_charge_once_and_never_more_than_was_charged() {
+    let scene = Scene::of("USD").await;
+    scene.job("j1", "usd-1", 10_005_000).await; // 10.005: 10.00 charged, 0.005 carried
+    scene.succeeded("evt_1", &scene.stripe.kept()[0]).await;
+    scene.assert_owed("0.000000", "0.005000").await;
+    for _ in 0..2 {
+        assert!(scene.act("j1", "reverse", "r-1", "4.00").await.0 < 300);
+    }
+    // 4.00 less the 0.005 that was never charged: 3.99, and 0.005 is a credit.
+    assert_eq!(scene.stripe.refunded(), [("pi_1".to_owned(), "399".to_owned())]);
+    scene.assert_owed("3.990000", "-0.005000").await;
+    assert_eq!(scene.state("refund|t1|j1|v|r-1").await, "done");
+    scene.says_refunded("evt_2", &scene.stripe.kept()[0], 399).await;
+    scene.assert_owed("0.000000", "-0.005000").await;
+    assert_eq!(scene.act("j1", "reverse", "r-2", "6.006").await.0, 409); // 10.005 in all
+    assert_eq!(scene.act("j1", "adjust", "a-1", "-1.00").await.0, 201);
+    assert_eq!(scene.stripe.refunded()[1], ("pi_1".to_owned(), "100".to_owned())); // 1.005, and half a cent stays
+    assert_eq!(scene.act("j1", "reverse", "r-3", "5.005").await.0, 201);
+    // 5.01 in all: what is left of the charge is 5.01.
+    assert_eq!(scene.stripe.refunded()[2], ("pi_1".to_owned(), "501".to_owned()));
+    scene.says_refunded("evt_3", &scene.stripe.kept()[0], 1_000).await;
+    scene.assert_owed("0.000000", "0.000000").await;
+    let keys: std::collections::BTreeSet<String> = scene.stripe.kept().into_iter().map(|kept| kept.key).collect();
+    assert_eq!(keys.len(), 4, "every step has a key of its own");
+    scene.clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_refunded_of_a_charge_that_failed_and_what_is_owed_goes_down() {
+    let scene = Scene::of("USD").await;
+    scene.stripe.meets(&[Fault::Declined]);
+    scene.job("j1", "usd-1", 10_000_000).await;
+    assert_eq!(scene.state("charge|t1|j1|c").await, "needs-review declined");
+    scene.assert_owed("-10.000000", "0.000000").await;
+    assert_eq!(scene.act("j1", "reverse", "r-1", "10.00").await.0, 201);
+    scene.assert_owed("0.000000", "0.000000").await;
+    assert_eq!(scene.stripe.kept().len(), 0);
+    crate::books::audit(&scene.world);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_charge_is_on_its_way_nothing_can_be_refunded_of_it() {
+    let scene = Scene::of("USD").await;
+    scene.stripe.meets(&[Fault::AnswerLost]);
+    scene.job("j1", "usd-1", 10_000_000).await;
+    assert_eq!(scene.act("j1", "reverse", "r-1", "10.00").await.0, 409);
+    scene.world.minutes(30).await.unwrap();
+    assert_eq!(scene.act("j1", "reverse", "r-1", "10.00").await.0, 201);
+    assert_eq!(scene.stripe.refunded(), [("pi_1".to_owned(), "1000".to_owned())]);
+    crate::books::audit(&scene.world);
+}

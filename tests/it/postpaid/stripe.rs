@@ -1,0 +1,175 @@
+//! Stripe at the network's edge: what it keeps under a key, and what it says, by its published rules
+//! (docs.stripe.com/api/idempotent_requests). It shares no code with what calls it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use runtime::call::{Call, CallError, Called, Caller, Reply};
+use serde_json::{Value, json};
+
+/// What happens to one request, in order; none: it goes well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is carried out, and the answer is lost.
+    AnswerLost,
+    /// No connection.
+    NotSent,
+    /// 402, kept under the key.
+    Declined,
+    /// 500, kept under the key, and nothing is done.
+    Stored500,
+    /// It is carried out, and 500 is kept under the key.
+    Done500,
+    /// 409: another request with this key is in progress.
+    InProgress,
+}
+
+/// A payment or refund as it is kept.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    pub id: String,
+    pub path: String,
+    pub key: String,
+    pub fields: BTreeMap<String, String>,
+}
+
+impl Kept {
+    pub fn field(&self, name: &str) -> &str {
+        self.fields.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    /// The payment's metadata, as webhooks repeat them.
+    pub fn metadata(&self) -> Value {
+        let named = |(name, value): (&String, &String)| {
+            let name = name.strip_prefix("metadata[")?.strip_suffix(']')?;
+            Some((name.to_owned(), json!(value)))
+        };
+        Value::Object(self.fields.iter().filter_map(named).collect())
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    faults: VecDeque<Fault>,
+    /// Body and answer by key; none while it is only remembered.
+    keys: BTreeMap<String, (Vec<u8>, u16, Value)>,
+    kept: Vec<Kept>,
+    calls: Vec<Call>,
+}
+
+#[derive(Debug, Default)]
+pub struct Stripe(Mutex<State>);
+
+impl Stripe {
+    /// The next requests meet these.
+    pub fn meets(&self, faults: &[Fault]) {
+        self.0.lock().unwrap().faults.extend(faults);
+    }
+
+    pub fn kept(&self) -> Vec<Kept> {
+        self.0.lock().unwrap().kept.clone()
+    }
+
+    /// The payments' amounts in minor units, with their currencies, in order.
+    pub fn charged(&self) -> Vec<(String, String)> {
+        let of = |path: &str| path == "/v1/payment_intents";
+        let both = |kept: Kept| (kept.field("amount").to_owned(), kept.field("currency").to_owned());
+        self.kept().into_iter().filter(|kept| of(&kept.path)).map(both).collect()
+    }
+
+    /// The refunds: payment and amount, in order.
+    pub fn refunded(&self) -> Vec<(String, String)> {
+        let both = |kept: Kept| (kept.field("payment_intent").to_owned(), kept.field("amount").to_owned());
+        self.kept().into_iter().filter(|kept| kept.path == "/v1/refunds").map(both).collect()
+    }
+
+    pub fn calls(&self) -> Vec<Call> {
+        self.0.lock().unwrap().calls.clone()
+    }
+
+    fn answer(&self, call: Call) -> Result<Reply, CallError> {
+        let mut state = self.0.lock().unwrap();
+        state.calls.push(call.clone());
+        let path = call.url.strip_prefix("https://stripe.example").unwrap().to_owned();
+        let header = |name: &str| call.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
+        assert_eq!(header("authorization").as_deref(), Some("Bearer sk_of_the_tests"));
+        assert!(header("stripe-version").is_some(), "the version is pinned");
+        if call.method == "GET" {
+            return Ok(reply(200, &search(&state.kept, &path)));
+        }
+        let key = header("idempotency-key").unwrap();
+        let fault = state.faults.pop_front();
+        match fault {
+            Some(Fault::NotSent) => return Err(CallError::NotSent("no connection")),
+            Some(Fault::InProgress) => return Ok(error(409, "idempotency_error")),
+            _ => {}
+        }
+        if let Some((body, status, said)) = state.keys.get(&key) {
+            return Ok(if *body == call.body { reply(*status, said) } else { error(400, "idempotency_error") });
+        }
+        let (status, said) = match fault {
+            Some(Fault::Declined) => (402, json!({"error": {"type": "card_error", "code": "card_declined"}})),
+            Some(Fault::Stored500) => (500, json!({"error": {"type": "api_error"}})),
+            _ => {
+                let prefix = if path == "/v1/refunds" { "re" } else { "pi" };
+                let id = format!("{prefix}_{}", state.kept.len() + 1);
+                let kept = Kept { id: id.clone(), path, key: key.clone(), fields: fields(&call.body) };
+                state.kept.push(kept);
+                match fault {
+                    Some(Fault::Done500) => (500, json!({"error": {"type": "api_error"}})),
+                    _ => (200, json!({"id": id, "status": "succeeded"})),
+                }
+            }
+        };
+        state.keys.insert(key, (call.body, status, said.clone()));
+        if fault == Some(Fault::AnswerLost) {
+            return Err(CallError::Lost("the connection broke"));
+        }
+        Ok(reply(status, &said))
+    }
+}
+
+fn search(kept: &[Kept], path: &str) -> Value {
+    let start = "/v1/payment_intents/search?query=metadata%5B%27key%27%5D%3A%27";
+    let key = path.strip_prefix(start).unwrap().split('%').next().unwrap();
+    let found = kept.iter().filter(|kept| kept.path == "/v1/payment_intents" && kept.field("metadata[key]") == key);
+    let one = |kept: &Kept| json!({"id": kept.id, "status": "succeeded", "metadata": kept.metadata()});
+    json!({"object": "search_result", "data": found.map(one).collect::<Vec<_>>()})
+}
+
+fn reply(status: u16, body: &Value) -> Reply {
+    Reply { status, body: Some(body.to_string().into_bytes()) }
+}
+
+fn error(status: u16, kind: &str) -> Reply {
+    reply(status, &json!({"error": {"type": kind}}))
+}
+
+/// The fields of a form.
+fn fields(body: &[u8]) -> BTreeMap<String, String> {
+    let text = std::str::from_utf8(body).unwrap();
+    let decoded = |text: &str| {
+        let mut bytes = text.bytes();
+        let mut out = Vec::new();
+        while let Some(byte) = bytes.next() {
+            if byte == b'%' {
+                let hex = String::from_utf8([bytes.next().unwrap(), bytes.next().unwrap()].to_vec()).unwrap();
+                out.push(u8::from_str_radix(&hex, 16).unwrap());
+            } else {
+                out.push(byte);
+            }
+        }
+        String::from_utf8(out).unwrap()
+    };
+    text.split('&').map(|pair| pair.split_once('=').unwrap()).map(|(n, v)| (decoded(n), decoded(v))).collect()
+}
+
+/// Hands calls on to the one that tests look at.
+#[derive(Debug, Clone)]
+pub struct Edge(pub Arc<Stripe>);
+
+impl Caller for Edge {
+    fn call(&self, call: Call) -> Called<'_> {
+        Box::pin(async move { self.0.answer(call) })
+    }
+}
