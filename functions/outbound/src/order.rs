@@ -16,19 +16,22 @@ pub async fn held_back(app: &App, work: &Work) -> Result<Option<NoEffect>, Store
     let before = work.receipt.envelope.ordered.get(work.key.item.as_str()).filter(|id| !id.is_empty());
     let Some(before) = before.and_then(|id| EventId::try_from(id.clone()).ok()) else { return Ok(None) };
     let event = EventRef { provider: work.key.event.provider.clone(), id: before };
-    // One that is not there was never told: there is nothing to wait for.
-    let Some(records) = app.store.load_event(&event).await? else { return Ok(None) };
     let key = OperationKey { event: event.clone(), ..work.key.clone() };
-    if !records.receipt.operations().contains(&key) {
-        return Ok(None);
-    }
-    let effects = app.store.effects_of(&records.receipt).await?;
-    let record = records.operation(&key);
-    let over = Stage::of(effects.effect(&key, record).is_some(), record).is_final();
-    if over || domain::planted::on("later-told-first") {
+    if over(app, &key).await? || domain::planted::on("later-told-first") {
         // PLANTED
         return Ok(None);
     }
     let note = format!("{event} comes before it in this subscription's order, and is not sent yet");
     Ok(Some(NoEffect::Wait(Class::NotYet, note)))
+}
+
+/// Whether an operation of an event of our own is over. One that is not there was never told: nothing waits for it.
+pub async fn over(app: &App, key: &OperationKey) -> Result<bool, StoreError> {
+    let Some(records) = app.store.load_event(&key.event).await? else { return Ok(true) };
+    if !records.receipt.operations().contains(key) {
+        return Ok(true);
+    }
+    let effects = app.store.effects_of(&records.receipt).await?;
+    let record = records.operation(key);
+    Ok(Stage::of(effects.effect(key, record).is_some(), record).is_final())
 }
