@@ -36,7 +36,7 @@ pub(crate) async fn round(app: &App, work: &Work, step: &BoardStep) -> Result<Op
             Ok(verdict.filter(|verdict| !attaches || *verdict != NoEffect::Done)) // settled now: attached next
         }
         (Decision::Put | Decision::Carry, _) => match app.profiles.destination(&step.to) {
-            Some(destination) => put(app, work, step, asked, destination).await,
+            Some(destination) => put(app, step, asked, destination).await,
             None => Ok(Some(way::no_table(&step.to))),
         },
     }
@@ -44,7 +44,7 @@ pub(crate) async fn round(app: &App, work: &Work, step: &BoardStep) -> Result<Op
 
 /// Writes a new intent down, with all of the request that is frozen.
 async fn put(
-    app: &App, work: &Work, step: &BoardStep, asked: Intent, destination: &HttpDestination,
+    app: &App, step: &BoardStep, asked: Intent, destination: &HttpDestination,
 ) -> Result<Option<NoEffect>, StoreError> {
     let key = asked.deduplication_id();
     let call = match &step.update {
