@@ -57,8 +57,8 @@ async fn dies(function: Function, at: usize, after: bool, rules: &str, life_ms: 
 async fn every_call(function: Function, rules: &str, life_ms: i64) -> usize {
     let mut deaths = 0;
     for at in 0..100 {
-        // A call that did not take hold is the ordinary case of a table that is down: every third of them.
-        let before = at % 3 == 0 && dies(function, at, false, rules, life_ms).await;
+        // A call that did not take hold is the ordinary case of a table that is down: every fourth of them.
+        let before = at % 4 == 0 && dies(function, at, false, rules, life_ms).await;
         let after = dies(function, at, true, rules, life_ms).await;
         deaths += usize::from(before) + usize::from(after);
         if !before && !after {

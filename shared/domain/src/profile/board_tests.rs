@@ -36,6 +36,8 @@ fn a_board_is_read() {
     let board = profiles.get("mine").unwrap().rule("booked").unwrap().board.clone().unwrap();
     assert_eq!((board.to.as_str(), board.update_method.as_str(), board.body.len()), ("board", "PUT", 2));
     assert!(board.attach_ref);
+    let row = "| booked | `http:board` | `/at/day` = `header:x-day`, `/title` = `body:/title` | `PUT /v1/jobs/{id}` |";
+    assert!(profiles.get("mine").unwrap().worksheet().contains(row));
 }
 
 #[test]
