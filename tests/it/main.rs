@@ -3,6 +3,7 @@
 
 mod audit;
 mod bad_input;
+mod board;
 mod booking;
 mod books;
 mod cases_aws;

@@ -13,8 +13,9 @@ use domain::operation::Class;
 use domain::submit::{MAX_METADATA_BYTES, RequestError, SubmitJob};
 use runtime::App;
 use runtime::consumer::Work;
-use store::{Attached, StoreError, Submitted};
+use store::{Attached, Recorded, StoreError, Submitted};
 
+use crate::board;
 use crate::round::Round;
 
 /// One round. The balance's own condition covers the hold, so nothing depends on the order of reads but the job and the
@@ -48,10 +49,14 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
     match (create::decide(&work.ask(app), &view), &stands) {
         (Decision::None(verdict), _) => Ok(Round::Verdict(verdict)),
         (Decision::Create(job, delta), _) => {
-            let delta = match &balance {
+            let mut delta = match &balance {
                 Some(balance) => app.watching((&job.tenant, &job.wallet), balance, delta).await?,
                 None => delta, // decide creates nothing without a balance
             };
+            let told = board::told(app, work, &asked).await?;
+            let asked = BookingVersion { board: !told.is_empty(), ..asked };
+            delta.low.told.receipts.extend(told.receipts);
+            delta.low.told.steps.extend(told.steps);
             let submitted = app.store.submit_booked_job(&job, &delta, &asked).await?;
             if submitted == Submitted::Created {
                 app.send_told(&delta.low.told).await;
@@ -63,16 +68,25 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
             })
         }
         (Decision::Record(Some(reference)), Some(job)) => match app.store.attach_ref(job, &reference).await? {
-            Attached::Ours => record(app, &asked).await,
+            Attached::Ours => record(app, work, asked).await,
             Attached::Taken | Attached::Other => Ok(Round::DecideAgain), // what stands now is judged anew
         },
-        (Decision::Record(_), _) => record(app, &asked).await,
+        (Decision::Record(_), _) => record(app, work, asked).await,
     }
 }
 
-async fn record(app: &App, asked: &BookingVersion) -> Result<Round, StoreError> {
-    let ours = app.store.put_booking_version(asked).await?;
-    Ok(if ours { Round::Verdict(NoEffect::Done) } else { Round::DecideAgain })
+/// Another version that was committed meanwhile has moved the booking's line: what stands now is judged anew.
+async fn record(app: &App, work: &Work, asked: BookingVersion) -> Result<Round, StoreError> {
+    let told = board::told(app, work, &asked).await?;
+    let asked = BookingVersion { board: !told.is_empty(), ..asked };
+    Ok(match app.store.put_booking_version_telling(&asked, &told).await? {
+        Recorded::Ours => {
+            app.send_told(&told).await;
+            Round::Verdict(NoEffect::Done)
+        }
+        Recorded::Passed => Round::DecideAgain,
+        Recorded::Conflict => Round::Conflict,
+    })
 }
 
 async fn leads_elsewhere(

@@ -6,6 +6,7 @@
 //! to DynamoDB only. A batch for one wallet commits as one transaction, decided in `batch.rs`.
 
 mod batch;
+mod board;
 mod create;
 mod round;
 

@@ -191,7 +191,28 @@ pub(crate) async fn booking(app: &App, tenant: &str, booking: &str) -> Result<Ga
     let Some(first) = versions.first() else {
         return Err(Problem::not_found(format!("no job was made from booking {:?}", booking.as_str())));
     };
-    let one = |version: &BookingVersion| json!({"version": version.version, "by": version.by.to_string(), "at": timestamp(version.created_ms)});
-    let shown: Vec<Value> = versions.iter().map(one).collect();
+    let mut shown = Vec::new();
+    for version in &versions {
+        let mut one =
+            json!({"version": version.version, "by": version.by.to_string(), "at": timestamp(version.created_ms)});
+        if version.board {
+            one["board"] = on_board(app, version).await?;
+        }
+        shown.push(one);
+    }
     Ok(GatewayResponse::json(200, &json!({"tenant": tenant, "booking": booking, "job": first.job, "versions": shown})))
+}
+
+/// What became of a version on its job board: the event of our own, its intent's state, and the board's id of the job.
+async fn on_board(app: &App, version: &BookingVersion) -> Result<Value, Problem> {
+    let id = domain::board::event_id(version);
+    let corrupt = |_| unavailable(store::StoreError::Corrupt { what: "board event" });
+    let event = domain::board::operation(&id).map_err(corrupt)?.event;
+    let key = domain::board::intent_key(&id).map_err(corrupt)?;
+    let intent = app.store.get_intent(&key).await.map_err(unavailable)?;
+    let result = intent.as_ref().and_then(|intent| intent.result.as_ref());
+    Ok(json!({
+        "event": event, "state": intent.as_ref().map(|intent| intent.state),
+        "id": result.and_then(|result| result.id.as_deref()),
+    }))
 }

@@ -23,7 +23,7 @@ pub(crate) async fn carry(app: &App, ask: &Ask<'_>, mut intent: Intent) -> Resul
         Err(NoEffect::Wait(class, note)) => return Ok(Some(held(ask, &intent, NoEffect::Wait(class, note)))),
         Err(verdict) => return Ok(Some(verdict)),
     };
-    let rules = way.rules();
+    let rules = way.rules(&intent);
     let approved_ms = ask.record.and_then(|record| record.waivers.resend_ms);
     let (mut tried, mut absent) = (false, false);
     for _ in 0..STEPS {
@@ -78,7 +78,7 @@ pub(crate) async fn once_more(app: &App, intent: &Intent) -> Result<NoEffect, St
         Ok(way) => way,
         Err(verdict) => return Ok(verdict),
     };
-    let rules = way.rules();
+    let rules = way.rules(intent);
     let (first_ms, now_ms) = (intent.first_sent_ms.unwrap_or(intent.created_ms), app.clock.now_ms());
     if !rules.key.holds(first_ms, now_ms) {
         return Ok(NoEffect::Done);

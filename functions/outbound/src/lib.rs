@@ -5,6 +5,7 @@
 //! answer, is an unknown outcome, and the destination's rules say what follows: the identical bytes under the same key, a
 //! look-up, or a person. It has a queue of its own, so a slow destination blocks no job and no wallet.
 
+mod board;
 mod carry;
 mod http;
 mod order;
@@ -68,6 +69,9 @@ fn again(work: &Work) -> bool {
 
 /// One round; `None` means that something was just written, and what stands is read again.
 async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
+    if let Some(step) = work.receipt.board() {
+        return board::round(app, work, step).await;
+    }
     let group = group(&work.key, &work.receipt.envelope);
     let configured = configured(app, work);
     // What was written down leaves as it was written, whatever the profile says by now: it is asked for a new intent only.

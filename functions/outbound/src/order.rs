@@ -17,16 +17,8 @@ pub async fn held_back(app: &App, work: &Work) -> Result<Option<NoEffect>, Store
     let before = work.receipt.envelope.ordered.get(work.key.item.as_str()).filter(|id| !id.is_empty());
     let Some(before) = before.and_then(|id| EventId::try_from(id.clone()).ok()) else { return Ok(None) };
     let event = EventRef { provider: work.key.event.provider.clone(), id: before };
-    // One that is not there was never told: there is nothing to wait for.
-    let Some(records) = app.store.load_event(&event).await? else { return Ok(None) };
     let key = OperationKey { event: event.clone(), ..work.key.clone() };
-    if !records.receipt.operations().contains(&key) {
-        return Ok(None);
-    }
-    let effects = app.store.effects_of(&records.receipt).await?;
-    let record = records.operation(&key);
-    let over = Stage::of(effects.effect(&key, record).is_some(), record).is_final();
-    if over || domain::planted::on("later-told-first") {
+    if over(app, &key).await? || domain::planted::on("later-told-first") {
         // PLANTED
         return Ok(None);
     }
@@ -42,4 +34,15 @@ fn next_look_ms(app: &App, since_ms: i64) -> i64 {
     let now_ms = app.clock.now_ms();
     let age_s = u64::try_from(now_ms.saturating_sub(since_ms) / 1_000).unwrap_or(0);
     now_ms + app.policy.backoff_ms((age_s / 5 + 1).ilog2(), app.random.next_u64())
+}
+
+/// Whether an operation of an event of our own is over. One that is not there was never told: nothing waits for it.
+pub async fn over(app: &App, key: &OperationKey) -> Result<bool, StoreError> {
+    let Some(records) = app.store.load_event(&key.event).await? else { return Ok(true) };
+    if !records.receipt.operations().contains(key) {
+        return Ok(true);
+    }
+    let effects = app.store.effects_of(&records.receipt).await?;
+    let record = records.operation(key);
+    Ok(Stage::of(effects.effect(key, record).is_some(), record).is_final())
 }

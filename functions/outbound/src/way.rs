@@ -46,11 +46,12 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// What its answers mean.
-    pub(crate) fn rules(&self) -> Rules {
-        match self {
-            Self::Sqs(_) | Self::Bus(_) => Rules::of_queue(),
-            Self::Http(http) => http.table.rules.clone(),
+    /// What its answers to an intent mean.
+    pub(crate) fn rules(&self, intent: &Intent) -> Rules {
+        match (self, &intent.call) {
+            (Self::Sqs(_) | Self::Bus(_), _) => Rules::of_queue(),
+            (Self::Http(http), Some(call)) if call.updates => http.table.rules.for_update(&call.method),
+            (Self::Http(http), _) => http.table.rules.clone(),
         }
     }
 

@@ -99,8 +99,17 @@ fn funding(body: &Value) -> String {
 fn versions(body: &Value) -> String {
     let row = |row: &Value| ["version", "by", "at"].map(|member| cell(&row[member]));
     let [booking, tenant, job] = ["booking", "tenant", "job"].map(|member| cell(&body[member]));
-    let rows = list(&body["versions"]).iter().map(row);
-    format!("Booking {booking} of tenant {tenant}: job {job}\n{}\n", table(["version", "by", "at"], rows))
+    let title = format!("Booking {booking} of tenant {tenant}: job {job}");
+    let versions = list(&body["versions"]);
+    if versions.iter().all(|version| version["board"].is_null()) {
+        return format!("{title}\n{}\n", table(["version", "by", "at"], versions.iter().map(row)));
+    }
+    let rows = versions.iter().map(|version| {
+        let [number, by, at] = row(version);
+        let [state, id, event] = ["state", "id", "event"].map(|member| cell(&version["board"][member]));
+        [number, by, at, state, id, event]
+    });
+    format!("{title}\n{}\n", table(["version", "by", "at", "on the board", "job there", "sent by"], rows))
 }
 
 /// Shows one event.

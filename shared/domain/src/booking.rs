@@ -50,6 +50,9 @@ pub struct BookingVersion {
     /// Tells the same version from another content under its number.
     #[serde(rename = "hs")]
     pub content_hash: String,
+    /// True where an event of our own takes it to a job board ([`crate::board`]).
+    #[serde(rename = "bd", default, skip_serializing_if = "std::ops::Not::not")]
+    pub board: bool,
     /// Who asked.
     #[serde(rename = "by")]
     pub by: By,
@@ -69,17 +72,23 @@ impl BookingVersion {
             version: envelope.version?,
             data: envelope.data.clone(),
             content_hash: content_hash(envelope),
+            board: false,
             by: by.clone(),
             created_ms: now_ms,
         })
     }
 }
 
-/// SHA-256 over what an event says of a booking: terms, the provider's reference and the named values.
+/// SHA-256 over what an event says of a booking: terms, the provider's reference, the named values, and what
+/// goes to a job board.
 fn content_hash(envelope: &Envelope) -> String {
     let said =
         (&envelope.model, &envelope.wallet, envelope.amount, envelope.currency, &envelope.provider_ref, &envelope.data);
-    hex_sha256(&serde_json::to_string(&said).unwrap_or_default()) // plain fields: cannot fail
+    let said = serde_json::to_string(&said).unwrap_or_default(); // plain fields: cannot fail
+    if envelope.board.is_empty() {
+        return hex_sha256(&said); // as it was before there were boards
+    }
+    hex_sha256(&format!("{said}{}", crate::board::body(&envelope.board)))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod items;
 mod place;
+mod values;
 
 use std::collections::BTreeMap;
 
@@ -12,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use signature::{Headers, Verified};
 
+use crate::board::BoardStep;
 use crate::event::{EventId, EventRef};
 use crate::ids::{BookingId, IdError, ItemId, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
 use crate::job::{Job, JobRef, Outcome};
 use crate::json::{self, JsonError, Value};
-use crate::limits::MAX_DATA_BYTES;
 use crate::money::{Currency, Micros, MoneyError};
 use crate::operation::OperationName;
 use crate::price::{Usage, usage_from_json};
@@ -80,6 +81,12 @@ pub struct Envelope {
     /// this one (empty for the first).
     #[serde(rename = "od", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ordered: BTreeMap<String, String>,
+    /// What goes to a job board: JSON texts by their place in its body.
+    #[serde(rename = "bd", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub board: BTreeMap<String, String>,
+    /// Of an event of our own that goes to a job board: where to.
+    #[serde(rename = "bs", default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<BoardStep>,
 }
 
 impl Envelope {
@@ -88,7 +95,7 @@ impl Envelope {
     pub fn same_content(&self, other: &Self) -> bool {
         let told =
             |e: &Self| (e.provider_ref.clone(), e.usage.clone(), e.amount, e.outcome, e.reference.clone(), e.sequence);
-        let more = |e: &Self| (e.booking.clone(), e.version, e.data.clone());
+        let more = |e: &Self| (e.booking.clone(), e.version, e.data.clone(), e.board.clone());
         told(self) == told(other) && more(self) == more(other)
     }
 }
@@ -213,7 +220,8 @@ fn read_one(profile: &Profile, place: Place<'_>, item: &mut Item) -> Result<Vec<
         }
     }
     let known = fields(profile, &rule.fields, place)?;
-    item.envelope = Envelope { outcome: rule.outcome, data: data(rule, place)?, ..known };
+    item.envelope = Envelope { outcome: rule.outcome, data: values::data(rule, place)?, ..known };
+    item.envelope.board = values::board(rule, place)?;
     if let Some(tenant) = item.envelope.tenant.as_ref().filter(|t| !profile.serves(t)) {
         return Err(Refusal(
             EmptyPlan::TenantNotAllowed,
@@ -377,24 +385,9 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
         data: BTreeMap::new(),
         action: Vec::new(),
         ordered: BTreeMap::new(),
+        board: BTreeMap::new(),
+        step: None,
     })
-}
-
-/// The further values that the profile names; an absent one is left out.
-fn data(rule: &EventRule, place: Place<'_>) -> Result<BTreeMap<String, String>, Refusal> {
-    let mut found = BTreeMap::new();
-    for (name, source) in &rule.data {
-        let refuse = |problem: String| Refusal(EmptyPlan::MissingField, format!("data.{name}: {problem}"));
-        match place.named(source) {
-            Ok(None) => {}
-            Ok(Some(text)) if text.len() > MAX_DATA_BYTES => {
-                return Err(refuse(format!("{} bytes, at most {MAX_DATA_BYTES} are taken", text.len())));
-            }
-            Ok(Some(text)) => drop(found.insert(name.clone(), text)),
-            Err(kind) => return Err(refuse(format!("{source} is {kind}: name a text, a number or a boolean"))),
-        }
-    }
-    Ok(found)
 }
 
 /// A provider's minor units (cents) in micros: by the provider's own exponent where its profile names

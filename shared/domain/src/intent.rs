@@ -113,6 +113,9 @@ pub struct HttpCall {
     /// Headers that say how the bytes are to be understood; the content type among them. Never a secret.
     #[serde(rename = "h")]
     pub headers: BTreeMap<String, String>,
+    /// True where it changes what exists there under an id of its own, and makes nothing new.
+    #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
+    pub updates: bool,
 }
 
 /// What is to leave the system (`I·key`). What is sent never changes; state, tries and result go forward under a revision.
@@ -172,6 +175,9 @@ pub struct Intent {
     /// True when one of them said of a failed effect that it exists.
     #[serde(rename = "lx", default, skip_serializing_if = "std::ops::Not::not")]
     pub late_settled: bool,
+    /// Set where the destination's id is to become our job's `provider_job_ref`: whether it has.
+    #[serde(rename = "ah", default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<bool>,
 }
 
 impl Intent {
@@ -198,6 +204,7 @@ impl Intent {
             result: None,
             late: 0,
             late_settled: false,
+            attached: None,
         }
     }
 
@@ -214,6 +221,23 @@ impl Intent {
     #[must_use]
     pub fn over_http(self, call: Option<HttpCall>) -> Self {
         Self { call, ..self }
+    }
+
+    /// The same, whose settled id is then attached to our job.
+    #[must_use]
+    pub fn attaching(self, attach: bool) -> Self {
+        Self { attached: attach.then_some(false), ..self }
+    }
+
+    /// The revision that says that it was.
+    #[must_use]
+    pub fn with_attached(&self) -> Self {
+        Self { attached: Some(true), revision: self.revision + 1, ..self.clone() }
+    }
+
+    /// True once the effect exists, and our job has its id where it is to have it.
+    pub fn is_done(&self) -> bool {
+        self.state == IntentState::Settled && self.attached != Some(false)
     }
 
     /// The id by which the destination recognises a repetition: hex SHA-256 of the key, the same for every try.
@@ -280,6 +304,9 @@ fn told(content: &Members) -> Members {
 }
 
 fn request(key: &str, operation: &OperationKey, receipt: &Receipt, content: Members) -> String {
+    if receipt.board().is_some() {
+        return ascii(&crate::board::body(&receipt.envelope.board));
+    }
     if crate::own::is_own(&operation.event) {
         return ascii(&crate::own::body(receipt));
     }

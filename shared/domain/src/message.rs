@@ -67,7 +67,8 @@ impl Message {
 /// only forwarded has no order to keep: it is grouped by the key that it is forwarded under.
 pub fn group(operation: &OperationKey, envelope: &Envelope) -> String {
     let (provider, consumer) = (&operation.event.provider, operation.name.consumer());
-    if envelope.ordered.contains_key(operation.item.as_str()) {
+    // A board keeps the order of one booking only, which its job's group does.
+    if envelope.step.is_none() && envelope.ordered.contains_key(operation.item.as_str()) {
         return hex_sha256(&format!("{provider}|{}", operation.item)); // the subscription, which keeps an order
     }
     let key = match (envelope, consumer) {

@@ -133,6 +133,15 @@ impl Rules {
     pub fn of_queue() -> Self {
         Self { key: KeyLife::ForGood, ..Self::default() }
     }
+
+    /// Those of a change to what exists at the destination: no answer needs an id, and no look-up by the key finds it. A PUT
+    /// does the same however often it arrives (RFC 9110, 9.2.2), so it is sent again whatever keys are known there; the
+    /// order of what is sent is the caller's care.
+    #[must_use]
+    pub fn for_update(&self, method: &str) -> Self {
+        let key = if method == "PUT" { KeyLife::ForGood } else { self.key };
+        Self { key, id: None, lookup: None, ..self.clone() }
+    }
 }
 
 /// What came back.

@@ -250,26 +250,36 @@ impl OwnEvent {
     pub fn receipt(&self, to: &[&Subscription], steps: BTreeMap<String, String>) -> Result<Receipt, IdError> {
         let planned =
             |one: &&Subscription| Ok(Planned { item: ItemId::new(one.name.as_str())?, name: OperationName::Forward });
-        let mut receipt = Receipt {
-            event: Some(self.name()?),
-            event_type: self.kind.as_str().to_owned(),
-            payload_hash: String::new(),
-            envelope: Envelope { ordered: steps, ..self.envelope.clone() },
-            plan: to.iter().map(planned).collect::<Result<_, IdError>>()?,
-            items: Vec::new(),
-            empty: None,
-            note: String::new(),
-            arrival_ms: self.at_ms,
-            first_sent_ms: None,
-            attempt: None,
-            id_signed: true,
-            key_id: OWN_PROVIDER.to_owned(),
-            claim_token: hex_sha256(self.id.as_str()),
-            trace: None,
-        };
-        receipt.payload_hash = format!("own:{}", hex_sha256(&body(&receipt)));
-        Ok(receipt)
+        let envelope = Envelope { ordered: steps, ..self.envelope.clone() };
+        let plan = to.iter().map(planned).collect::<Result<_, IdError>>()?;
+        Ok(receipt(self.name()?, self.kind.as_str(), envelope, plan, self.at_ms))
     }
+}
+
+/// The receipt of an event of our own.
+pub(crate) fn receipt(
+    event: EventRef, event_type: &str, envelope: Envelope, plan: Vec<Planned>, at_ms: i64,
+) -> Receipt {
+    let claim_token = hex_sha256(event.id.as_str());
+    let mut receipt = Receipt {
+        event: Some(event),
+        event_type: event_type.to_owned(),
+        payload_hash: String::new(),
+        envelope,
+        plan,
+        items: Vec::new(),
+        empty: None,
+        note: String::new(),
+        arrival_ms: at_ms,
+        first_sent_ms: None,
+        attempt: None,
+        id_signed: true,
+        key_id: OWN_PROVIDER.to_owned(),
+        claim_token,
+        trace: None,
+    };
+    receipt.payload_hash = format!("own:{}", hex_sha256(&body(&receipt)));
+    receipt
 }
 
 /// Whose job and wallet an event is about.

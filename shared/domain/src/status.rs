@@ -6,10 +6,11 @@ use crate::booking::BookingVersion;
 use crate::decide::dismiss::BY_REVIEW;
 use crate::event::By;
 use crate::ids::ItemId;
-use crate::intent::{Intent, IntentState};
+use crate::intent::Intent;
 use crate::job::{JobRecords, Outcome, Progress};
 use crate::ledger::{Entry, JobLedger};
 use crate::operation::{OperationKey, OperationName, OperationRecord, OperationState};
+use crate::own::OWN_PROVIDER;
 use crate::receipt::Receipt;
 
 /// The effects that exist for the job that an event names.
@@ -76,10 +77,14 @@ impl Effects {
                 let version = &self.bookings[own];
                 // Older versions are never taken in after newer ones, so the lowest made the job.
                 let what = if own == 0 { "made by" } else { "brought up to" };
-                Some(format!("job {} {what} version {}", version.job, version.version))
+                let board = match version.board {
+                    true => format!("; to the board by {OWN_PROVIDER}/{}", crate::board::event_id(version).as_str()),
+                    false => String::new(),
+                };
+                Some(format!("job {} {what} version {}{board}", version.job, version.version))
             }
             OperationName::Forward => {
-                let own = self.forward.as_ref().filter(|i| i.by == *by && i.state == IntentState::Settled)?;
+                let own = self.forward.as_ref().filter(|intent| intent.by == *by && intent.is_done())?;
                 Some(format!("forwarded to {}", own.to))
             }
             OperationName::ExtendHold => {

@@ -6,9 +6,22 @@ use domain::job::Job;
 use domain::keys;
 use domain::ledger::BalanceDelta;
 
-use crate::error::classify;
+use domain::told::Told;
+
+use crate::error::{Commit, classify};
 use crate::item::{Item, decode, encode};
 use crate::{Store, StoreError, Submitted};
+
+/// What became of a later version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is written, now or by an earlier try of ours.
+    Ours,
+    /// Its number is another event's, or another version of the booking came first: decide again.
+    Passed,
+    /// Another transaction was at work: try again a little later.
+    Conflict,
+}
 
 fn version_item(version: &BookingVersion) -> Result<Item, StoreError> {
     let pk = keys::booking_pk(&version.tenant, &version.booking);
@@ -36,6 +49,27 @@ impl Store {
     ) -> Result<Submitted, StoreError> {
         let put = self.put_action(&self.names.jobs, version_item(first)?)?;
         self.submit_with(job, delta, Some(put)).await
+    }
+
+    /// As [`Store::put_booking_version`], with what is told of it.
+    ///
+    /// # Errors
+    /// [`StoreError`]; after [`StoreError::Unknown`] read the booking to find out.
+    pub async fn put_booking_version_telling(
+        &self, version: &BookingVersion, told: &Told,
+    ) -> Result<Recorded, StoreError> {
+        let of = |ours: bool| if ours { Recorded::Ours } else { Recorded::Passed };
+        if told.is_empty() {
+            return self.put_booking_version(version).await.map(of);
+        }
+        let effect = self.put_action(&self.names.jobs, version_item(version)?)?;
+        match self.commit_telling("put booking version", effect, told).await? {
+            Commit::Committed => Ok(Recorded::Ours),
+            // It stands: the plain put says whose it is.
+            Commit::ConditionFailed(failed) if failed.contains(&0) => self.put_booking_version(version).await.map(of),
+            Commit::ConditionFailed(_) => Ok(Recorded::Passed),
+            Commit::Conflict => Ok(Recorded::Conflict),
+        }
     }
 
     /// Records a later version of a booking if its number is absent. True when it is ours: written now, or

@@ -12,7 +12,7 @@ use crate::item::{decode, encode, n, s};
 use crate::{Store, StoreError};
 
 /// What of an intent changes; see ARCHITECTURE.md, "Records".
-const MUTABLE: [&str; 10] = ["st", "se", "at", "fs", "ls", "rv", "tk", "ou", "lt", "lx"];
+const MUTABLE: [&str; 11] = ["st", "se", "at", "fs", "ls", "rv", "tk", "ou", "lt", "lx", "ah"];
 
 /// What became of an intent's conditional update.
 #[derive(Debug, Clone, PartialEq, Eq)]

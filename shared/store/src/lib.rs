@@ -28,6 +28,7 @@ mod view;
 
 use aws_sdk_dynamodb::Client;
 
+pub use bookings::Recorded;
 pub use error::{Commit, StoreError};
 pub use events::{EventRecords, ReceiptPut};
 pub use intents::IntentPut;

@@ -58,7 +58,7 @@ impl Store {
         Ok(TransactWriteItem::builder().put(put.build().map_err(built)?).build())
     }
 
-    async fn commit_telling(
+    pub(crate) async fn commit_telling(
         &self, operation: &'static str, effect: TransactWriteItem, told: &Told,
     ) -> Result<Commit, StoreError> {
         let mut actions = vec![effect];

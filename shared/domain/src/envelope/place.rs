@@ -60,6 +60,18 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// A scalar as JSON text, a number by its own digits; `None` where nothing stands.
+    ///
+    /// # Errors
+    /// What stands there, when it is no scalar.
+    pub(super) fn json(self, source: &Source) -> Result<Option<String>, &'static str> {
+        let text = self.named(source)?;
+        Ok(match self.value(source) {
+            Some(Value::Number(_) | Value::Bool(_)) => text,
+            _ => text.map(|text| serde_json::Value::String(text).to_string()),
+        })
+    }
+
     /// A time in Unix milliseconds.
     pub(super) fn time(self, source: &Source, unit: TimeUnit) -> Option<i64> {
         let text = self.text(source)?;

@@ -103,5 +103,6 @@ fn sources(rule: &EventRule) -> Vec<&Source> {
     ];
     let named = named.into_iter().flatten().chain(rule.only_if.iter().map(|only| &only.at));
     let keyed = rule.forward.iter().flat_map(|forward| &forward.action_key);
-    named.chain(rule.data.values()).chain(keyed).collect()
+    let board = rule.board.iter().flat_map(|board| board.body.values());
+    named.chain(rule.data.values()).chain(keyed).chain(board).collect()
 }

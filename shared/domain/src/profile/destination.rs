@@ -92,7 +92,7 @@ impl HttpDestination {
     pub fn call(&self, key: &str) -> HttpCall {
         let mut headers = self.headers.clone();
         headers.insert("content-type".to_owned(), self.content_type.clone());
-        HttpCall { method: self.method.clone(), path: self.path.replace("{key}", key), headers }
+        HttpCall { method: self.method.clone(), path: self.path.replace("{key}", key), headers, updates: false }
     }
 
     /// Every environment variable that it names: the address first, then what is secret.

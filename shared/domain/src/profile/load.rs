@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeValue, ValueDeserializer};
 
+use super::board::{RawBoard, settle, unfit};
 use super::destination::HttpDestination;
 use super::destination_load::{destination, unknown_destinations, unknown_of_subscriptions};
 use super::fields::{RawFields, fields};
@@ -141,6 +142,7 @@ struct RawEvent {
     #[serde(default)]
     data: BTreeMap<String, String>,
     forward: Option<RawForward>,
+    board: Option<RawBoard>,
 }
 
 fn accepted() -> u16 {
@@ -211,6 +213,7 @@ fn read(text: &str) -> (Profiles, Document<'_>, Vec<Finding>) {
             match profile(slug, value) {
                 Ok(profile) => {
                     problems.extend(unknown_destinations(&profile, value, tables("destinations")));
+                    problems.extend(unfit(&profile, &profiles.destinations, tables("destinations")));
                     profiles.providers.insert(slug.to_owned(), profile);
                 }
                 Err(found) => problems.extend(found.into_iter().map(|problem| problem.below(&["providers", slug]))),
@@ -424,7 +427,7 @@ fn rule(event: RawEvent, common: &Common) -> Result<EventRule, Problem> {
     let mut named = common.data.clone();
     named.extend(event.data);
     let forward = event.forward.or_else(|| common.forward.clone()).map(RawForward::checked).transpose();
-    let rule = EventRule {
+    let mut rule = EventRule {
         outcome: event.outcome,
         operations: event.operations,
         unbilled: event.unbilled,
@@ -432,7 +435,9 @@ fn rule(event: RawEvent, common: &Common) -> Result<EventRule, Problem> {
         only_if,
         data: checks::data(named).map_err(told("data"))?,
         forward: forward.map_err(told("forward"))?,
+        board: event.board.map(RawBoard::checked).transpose().map_err(told("board"))?,
     };
+    settle(&mut rule, &common.fields).map_err(told("board"))?;
     checks::operations(&rule).map_err(told("operations"))?;
     Ok(rule)
 }

@@ -6,8 +6,11 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::board::{RawBoard, RawUpdate};
 use super::super::secret::RawSecretTable;
-use super::super::shape::{EVENT, FIELDS, ONLY_IF, POLICIES, PROVIDER, RECIPE, SECRET_TABLE, TIME};
+use super::super::shape::{
+    BOARD, BOARD_UPDATE, EVENT, FIELDS, ONLY_IF, POLICIES, PROVIDER, RECIPE, SECRET_TABLE, TIME,
+};
 use super::{Profiles, Raw, RawEvent, RawFields, RawOnlyIf, RawPolicies, RawTime};
 use crate::config::shape::{Kind, json_schema};
 
@@ -118,6 +121,8 @@ fn the_shape_has_the_fields_of_the_loader() {
     assert_eq!(loader::<RawEvent>(), table(&EVENT));
     assert_eq!(loader::<RawFields>(), table(&Kind::Table(FIELDS)));
     assert_eq!(loader::<RawPolicies>(), table(&Kind::Table(POLICIES)));
+    assert_eq!(loader::<RawBoard>(), table(&Kind::Table(BOARD)));
+    assert_eq!(loader::<RawUpdate>(), table(&Kind::Table(BOARD_UPDATE)));
     assert_eq!(loader::<RawTime>(), table(&Kind::Table(TIME)));
     assert_eq!(loader::<RawOnlyIf>(), table(&Kind::Table(ONLY_IF)));
     assert_eq!(loader::<RawSecretTable>(), table(&Kind::Table(SECRET_TABLE)));

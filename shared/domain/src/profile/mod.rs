@@ -1,6 +1,7 @@
 //! A provider's profile: where its events carry what, which types lead to which operations, and
 //! which limits and policies hold. Profiles are data (`infra/providers.toml`), not code.
 
+mod board;
 mod charges;
 mod checks;
 mod destination;
@@ -27,6 +28,7 @@ use crate::job::{Outcome, Policies};
 use crate::json::Pointer;
 use crate::operation::{OperationName, hex_sha256};
 
+pub use board::Board;
 pub use charges::{ChargeForm, Charges};
 pub use destination::{Auth, AuthForm, Breaker, HttpDestination};
 pub use forward::{Destination, Forward};
@@ -181,6 +183,8 @@ pub struct EventRule {
     pub data: BTreeMap<String, Source>,
     /// Where events of this type are forwarded to, if they are.
     pub forward: Option<Forward>,
+    /// The job board on which a booking's job is made, if it is.
+    pub board: Option<Board>,
 }
 
 /// The event type that stands for every other one.

@@ -81,7 +81,24 @@ pub(super) static EVENT: Kind = Kind::Table(&[
     Field::may("only_if", Kind::List(&Kind::Table(ONLY_IF), 0), "what an event of this type must carry"),
     Field::may("data", Kind::Names(&Kind::Form(&SOURCE)), "further values, beside the profile's"),
     Field::may("forward", Kind::Table(FORWARD), "where this type is forwarded to"),
+    Field::may("board", Kind::Table(BOARD), "with create-job: the job board on which a booking's job is made"),
 ]);
+
+pub(super) static BOARD: &[Field] = &[
+    Field::must("to", Kind::Form(&DESTINATION), "\"http:NAME\" of a table [destinations.NAME] with an `id`"),
+    Field::must(
+        "body",
+        Kind::Names(&Kind::Form(&SOURCE)),
+        "members of the body by their pointer, each with its source",
+    ),
+    Field::must("update", Kind::Table(BOARD_UPDATE), "how a later version changes the job that the first one made"),
+    Field::may("attach_ref", Kind::Boolean, "true where the board's id becomes our job's provider_job_ref"),
+];
+
+pub(super) static BOARD_UPDATE: &[Field] = &[
+    Field::may("method", Kind::Choice(|| vec!["PUT", "PATCH", "POST"]), "PUT without it"),
+    Field::must("path", Kind::Form(&UPDATE_PATH), "behind the base address; {id} is the board's id of the job"),
+];
 
 pub(super) static LIST: &[Field] = &[
     Field::must("url", Kind::Form(&LIST_URL), "\"https://...\", or \"env:NAME\" of the variable that holds it"),
@@ -218,6 +235,11 @@ static ID_SOURCE: Form = Form {
     is: "signed-id or a source",
     pattern: r"^(signed-id|header:.+|body:(/([^~]|~[01])*)?)$",
     check: |text| if text == "signed-id" { Ok(()) } else { (SOURCE.check)(text) },
+};
+static UPDATE_PATH: Form = Form {
+    is: "a path with {id}",
+    pattern: r"^/([!$%&'()*+,./0-9:;=?@A-Z\[\]_a-z~-]|\{key\}|\{id\})*$",
+    check: |text| super::board::update_path(text).map_err(|cause| (cause, "write \"/v1/jobs/{id}\"".to_owned())),
 };
 static LIST_URL: Form = Form {
     is: "an address",

@@ -29,6 +29,7 @@ pub(super) fn markdown(profile: &Profile) -> String {
         out.push_str("\nEvery other type is recorded and answered `ignored`.\n");
     }
     leaving(&mut out, profile);
+    boards(&mut out, profile);
     out.push_str(REPLAY);
     if !profile.notes.is_empty() {
         out.push_str("\n## Notes\n\n");
@@ -60,6 +61,26 @@ fn leaving(out: &mut String, profile: &Profile) {
         return;
     }
     out.push_str("\n## Forwards and further values\n\n| event type | destination | key | data |\n|---|---|---|---|\n");
+    for row in rows {
+        let _ = writeln!(out, "| {row} |");
+    }
+}
+
+/// Which types make a job on a job board, with what in its body; nothing where none does.
+fn boards(out: &mut String, profile: &Profile) {
+    let named = profile.events.iter().filter_map(|(name, rule)| Some((name, rule.board.as_ref()?)));
+    let rows: Vec<String> = named
+        .map(|(name, board)| {
+            let body: Vec<String> = board.body.iter().map(|(at, source)| format!("`{at}` = `{source}`")).collect();
+            let update = format!("`{} {}`", board.update_method, board.update_path);
+            let cells = [name.clone(), format!("`http:{}`", board.to), body.join(", "), update];
+            cells.map(|cell| escaped(&cell)).join(" | ")
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("\n## Jobs on a board\n\n| event type | destination | body | a later version |\n|---|---|---|---|\n");
     for row in rows {
         let _ = writeln!(out, "| {row} |");
     }
