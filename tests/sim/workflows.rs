@@ -269,13 +269,13 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
             scenario.heal_ms = 200_000;
             vec![deliver(2, done)]
         }
-        // The same to one that keeps no keys and has to be asked.
+        // The first requests to one that keeps no keys arrive long after they were given up: it has to be asked.
         "sent" => {
             scenario.knobs.tells = Tells::Http("desk");
-            let lost = Outage { from_ms: 0, to_ms: 4_000, part: "outbound POST ", kind: Kind::Reset };
-            scenario.plan.outages = vec![lost];
+            let late = Outage { from_ms: 0, to_ms: 58_000, part: "outbound POST ", kind: Kind::AppliedLate };
+            scenario.plan.outages = vec![late];
             scenario.heal_ms = 120_000;
-            vec![deliver(2, done)]
+            vec![deliver(51, done)] // the relay tries again while the requests are on their way
         }
         "dead-letter" => {
             scenario.knobs = Knobs { max_receives: 2, visibility_s: 5, ..Knobs::default() };
