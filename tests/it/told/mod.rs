@@ -5,6 +5,7 @@ mod effects;
 mod order;
 mod people;
 mod recovery;
+mod sender_loop;
 
 use local::fifo::QueueAttributes;
 use local::world::{World, WorldConfig};
