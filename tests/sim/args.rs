@@ -34,7 +34,7 @@ pub struct Args {
     /// Runs one random scenario.
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Runs one small workflow.
+    /// Runs one small workflow; with `--mode exhaustive`, each of its calls with every fault.
     #[arg(long)]
     pub workflow: Option<String>,
     /// Runs one soak scenario.
@@ -58,7 +58,7 @@ pub struct Args {
     /// No faults in the one scenario but those of `--fault`.
     #[arg(long)]
     pub no_faults: bool,
-    /// Plants a mistake in the one scenario.
+    /// Plants a mistake in the one scenario; with `--mode planted`, looks for this one alone.
     #[arg(long)]
     pub plant: Option<String>,
     /// How many random or soak scenarios.

@@ -35,10 +35,18 @@ pub enum Kind {
     KilledAfter,
     /// An index that does not show the latest writes.
     StaleIndex,
+    /// A destination works on it, and says so: 409.
+    InProgress,
+    /// A destination fails, before or after the effect, and repeats that under the key.
+    StoredError,
+    /// A destination does it, and answers with what nobody can read.
+    Garbage,
+    /// A destination takes no connections for a day.
+    Down,
 }
 
 impl Kind {
-    /// Every kind.
+    /// Every kind that a call of AWS meets.
     pub const ALL: [Self; 14] = [
         Self::Refused,
         Self::Reset,
@@ -55,6 +63,9 @@ impl Kind {
         Self::KilledAfter,
         Self::StaleIndex,
     ];
+
+    /// Those of destinations outside, beside most of the others.
+    pub const THERE: [Self; 4] = [Self::InProgress, Self::StoredError, Self::Garbage, Self::Down];
 
     /// The name in commands and tables.
     pub fn name(self) -> &'static str {
@@ -73,20 +84,45 @@ impl Kind {
             Self::KilledInFlight => "killed-in-flight",
             Self::KilledAfter => "killed-after",
             Self::StaleIndex => "stale-index",
+            Self::InProgress => "in-progress",
+            Self::StoredError => "stored-error",
+            Self::Garbage => "garbage",
+            Self::Down => "down",
         }
     }
 
     /// True when this kind can happen at a call site such as `billing TransactWriteItems balances+ledger`.
     pub fn fits(self, site: &str) -> bool {
+        if let Some((method, name)) = outside(site) {
+            return self.fits_outside(method, name);
+        }
         let is = |operation: &str| site.contains(operation);
         let writes = is("PutItem") || is("UpdateItem") || is("TransactWriteItems");
         match self {
             Self::Conflict => writes,
             Self::AppliedLate | Self::Twice | Self::InternalApplied => writes || is("SendMessage"),
             Self::StaleIndex => is("/by-bucket") || is("/by-due") || is("/by-expiry"),
+            Self::InProgress | Self::StoredError | Self::Garbage | Self::Down => false,
             _ => true,
         }
     }
+
+    /// The same of a request to a destination. One that keeps no keys cannot be told twice by the network itself: no sender
+    /// could help that.
+    fn fits_outside(self, method: &str, name: &str) -> bool {
+        match self {
+            Self::Conflict | Self::StaleIndex => false,
+            Self::AppliedLate | Self::InternalApplied | Self::InProgress | Self::StoredError => method != "GET",
+            Self::Twice => method != "GET" && name == "board",
+            _ => true,
+        }
+    }
+}
+
+/// Method and name of a destination's call site, such as `outbound POST board`.
+pub fn outside(site: &str) -> Option<(&str, &str)> {
+    let (method, name) = site.strip_prefix("outbound ")?.split_once(' ')?;
+    matches!(name, "board" | "desk").then_some((method, name))
 }
 
 impl fmt::Display for Kind {
@@ -117,7 +153,7 @@ impl std::str::FromStr for Fault {
     fn from_str(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split('@').collect();
         let [site, number, kind] = parts[..] else { return Err("a fault is SITE@NUMBER@KIND".to_owned()) };
-        let known = Kind::ALL.into_iter().find(|k| k.name() == kind);
+        let known = Kind::ALL.into_iter().chain(Kind::THERE).find(|k| k.name() == kind);
         let kind = known.ok_or_else(|| format!("{kind:?} is no kind of fault"))?;
         let number = number.parse().map_err(|_| format!("{number:?} is no number"))?;
         Ok(Self { site: site.to_owned(), number, kind })
@@ -150,6 +186,8 @@ pub struct Plan {
     pub fixed: Vec<Fault>,
     /// Outages.
     pub outages: Vec<Outage>,
+    /// Chance of a fault per 1,000 requests to a destination outside.
+    pub outside: u64,
 }
 
 impl Plan {
@@ -167,6 +205,12 @@ impl Plan {
         let outage = self.outages.iter().find(|o| (o.from_ms..o.to_ms).contains(&at_ms) && site.contains(o.part));
         if let Some(outage) = outage {
             return Some(outage.kind);
+        }
+        if outside(site).is_some() {
+            let fitting: Vec<Kind> = Kind::ALL.into_iter().chain(Kind::THERE).filter(|kind| kind.fits(site)).collect();
+            let choice = usize::try_from(dice(seed, site, number, 2)).unwrap_or(0);
+            let hit = self.outside > 0 && dice(seed, site, number, 1) % 1_000 < self.outside;
+            return hit.then(|| fitting[choice % fitting.len()]);
         }
         let hit = self.rate > 0 && site.contains(self.only) && dice(seed, site, number, 1) % 1_000 < self.rate;
         if !hit {

@@ -26,6 +26,7 @@ mod secrecy;
 mod shrink;
 mod soak;
 mod sweep;
+mod there;
 mod trace;
 mod wire;
 mod workflows;
@@ -60,7 +61,8 @@ fn main() -> ExitCode {
     let args = Args::parse();
     quiet_panics();
     secrecy::listen();
-    if args.seed.is_some() || args.workflow.is_some() || args.soak.is_some() {
+    let all_of_it = args.workflow.is_some() && args.mode == Mode::Exhaustive;
+    if args.seed.is_some() || (args.workflow.is_some() && !all_of_it) || args.soak.is_some() {
         return one(&args);
     }
     let summary = many(&args);
@@ -87,11 +89,18 @@ fn many(args: &Args) -> Summary {
     let began = std::time::Instant::now();
     let mut summary = Summary::default();
     match args.mode {
-        Mode::Exhaustive => summary.report = all_of(threads, &workflows::singles(), 1),
+        Mode::Exhaustive => {
+            let one = args.workflow.as_ref().map(|name| workflows::named(name).expect("a workflow of this name"));
+            let scenarios = one.map_or_else(workflows::singles, |base| workflows::singles_of(&base));
+            summary.report = all_of(threads, &scenarios, 1);
+        }
         Mode::Pairs => summary.report = all_of(threads, &workflows::pairs(), 1),
         Mode::Random => summary.report = random(threads, args.from, args.count.unwrap_or(1_000)),
         Mode::Soak => summary.report = soaked(threads, args.from, args.count.unwrap_or(20), SOAK_HOURS),
-        Mode::Planted => summary.planted = planted::find_all(threads, args.count.unwrap_or(planted::SEEDS)),
+        Mode::Planted => {
+            let only = args.plant.as_deref();
+            summary.planted = planted::find_all(threads, args.count.unwrap_or(planted::SEEDS), only);
+        }
         Mode::Ci => {
             summary.report = random(threads, args.from, args.count.unwrap_or(CI_RANDOM));
             let singles = workflows::singles();
@@ -103,7 +112,7 @@ fn many(args: &Args) -> Summary {
             let hits = |scenario: &&Scenario| scenario.plan.fixed.iter().any(|fault| missed.contains(&fault.site));
             let rare: Vec<Scenario> = singles.iter().filter(hits).take(CI_RARE).cloned().collect();
             summary.report.join(all_of(threads, &rare, 1));
-            summary.planted = planted::find_all(threads, planted::SEEDS);
+            summary.planted = planted::find_all(threads, planted::SEEDS, None);
             summary.deterministic = Some(TWICE.into_iter().all(tells_the_same_elsewhere));
             summary.judge_coverage = true;
         }

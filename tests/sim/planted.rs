@@ -51,6 +51,11 @@ fn inviting(mistake: &str) -> &'static [&'static str] {
         "decision-not-recorded" => &["retry"],
         "replay-not-recorded" => &["replay"],
         "later-told-first" => &["told"],
+        "new-key-on-retry"
+        | "resend-past-key-life"
+        | "request-rebuilt-on-retry"
+        | "result-recorded-before-the-answer" => &["board"],
+        "look-up-miss-taken-for-not-done" => &["sent"],
         _ => &[],
     }
 }
@@ -78,14 +83,15 @@ fn told(scenario: &Scenario) -> String {
     format!("{} {}", scenario.name, faults.join(" "))
 }
 
-/// Looks for every mistake, on so many threads.
-pub fn find_all(threads: usize, seeds: u64) -> Vec<Finding> {
+/// Looks for every mistake, or for one, on so many threads.
+pub fn find_all(threads: usize, seeds: u64, only: Option<&str>) -> Vec<Finding> {
+    let wanted: Vec<&'static str> = MISTAKES.into_iter().filter(|name| only.is_none_or(|one| one == *name)).collect();
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(mistake) = MISTAKES.get(next.fetch_add(1, Ordering::SeqCst)) {
+                while let Some(mistake) = wanted.get(next.fetch_add(1, Ordering::SeqCst)) {
                     let finding = find(mistake, seeds);
                     eprintln!(
                         "planted {mistake}: {} in {} runs",

@@ -5,7 +5,7 @@ use fastrand::Rng;
 
 use crate::faults::{Kind, Outage, Plan};
 use crate::scenario::{Action, EventSpec, JobSpec, PaymentSpec, Request, Scenario, UNIT, What};
-use crate::world::{Knobs, quick_policy};
+use crate::world::{Knobs, Tells, quick_policy};
 
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60_000;
@@ -29,9 +29,30 @@ pub fn scenario(seed: u64) -> Scenario {
     let last_ms = actions.last().map_or(0, |action| action.at_ms);
     let plan = if quiet { Plan::default() } else { plan(&mut dice, last_ms) };
     let heal_ms = if quiet { last_ms } else { last_ms + dice.u64(30..=240) * SECOND_MS };
-    let knobs = Knobs { tells: seed.is_multiple_of(4), ..knobs(&mut dice, quiet) };
+    let mut knobs = knobs(&mut dice, quiet);
+    let mut plan = plan;
+    tell(seed, quiet, last_ms, &mut knobs, &mut plan);
     let relay_from_ms = if late { LATE_MS } else { 0 };
     Scenario { name: format!("seed {seed}"), seed, jobs, wallets, actions, knobs, plan, heal_ms, relay_from_ms }
+}
+
+/// Who is told, if anybody is: every fourth seed a queue, of the others every fifth a destination over HTTP, which has dice
+/// of its own, so that the other seeds are what they were.
+fn tell(seed: u64, quiet: bool, last_ms: u64, knobs: &mut Knobs, plan: &mut Plan) {
+    if seed.is_multiple_of(4) {
+        knobs.tells = Tells::Queue;
+    } else if seed.is_multiple_of(5) {
+        let mut dice = Rng::with_seed(seed ^ 0x07e2);
+        knobs.tells = Tells::Http(if dice.bool() { "board" } else { "desk" });
+        knobs.policy.max_attempts = 12;
+        if !quiet {
+            plan.outside = [100, 300, 600][dice.usize(..3)];
+            let kinds = [Kind::Refused, Kind::Silence, Kind::Internal, Kind::LostReply];
+            let from_ms = dice.u64(..last_ms.max(1));
+            let to_ms = from_ms + dice.u64(5..=240) * SECOND_MS;
+            plan.outages.push(Outage { from_ms, to_ms, part: "outbound POST ", kind: kinds[dice.usize(..4)] });
+        }
+    }
 }
 
 fn funds(dice: &mut Rng) -> i64 {
@@ -62,7 +83,7 @@ fn knobs(dice: &mut Rng, quiet: bool) -> Knobs {
         max_receives: if !quiet && dice.u32(..100) < 30 { dice.u32(2..=4) } else { 100 },
         skew_ms,
         policy: quick_policy(),
-        tells: false,
+        tells: Tells::Nobody,
     }
 }
 
@@ -78,7 +99,7 @@ fn plan(dice: &mut Rng, last_ms: u64) -> Plan {
         let kinds = [Kind::Refused, Kind::Internal, Kind::Throttled, Kind::Silence, Kind::LostReply];
         Outage { from_ms, to_ms, part: parts[dice.usize(..parts.len())], kind: kinds[dice.usize(..kinds.len())] }
     });
-    Plan { rate, kinds, only, outages: outages.collect(), fixed: Vec::new() }
+    Plan { rate, kinds, only, outages: outages.collect(), fixed: Vec::new(), outside: 0 }
 }
 
 struct Story<'a> {

@@ -68,7 +68,7 @@ pub struct Stage {
 async fn drive(scenario: Arc<Scenario>, keep_story: bool) -> Outcome {
     let net = Net::new(scenario.seed, scenario.plan.clone(), scenario.knobs.latency_ms, keep_story);
     let world = World::new(net.clone(), &scenario.knobs).await;
-    let oracle = Oracle::watch(&world.aws, &net, scenario.clone());
+    let oracle = Oracle::watch(&world.aws, &net, scenario.clone(), world.there.clone());
     let watcher = oracle.clone();
     let _ = world.consumed.set(Box::new(move |body| watcher.consumed(body)));
     let open = Arc::new(AtomicUsize::new(scenario.actions.len()));

@@ -234,7 +234,12 @@ impl Scenario {
     pub fn is_quiet(&self) -> bool {
         let purges = self.actions.iter().any(|action| matches!(action.what, What::Purge(_)));
         let plan = &self.plan;
-        !purges && plan.rate == 0 && plan.fixed.is_empty() && plan.outages.is_empty() && self.knobs.visibility_s >= 60
+        !purges
+            && plan.outside == 0
+            && plan.rate == 0
+            && plan.fixed.is_empty()
+            && plan.outages.is_empty()
+            && self.knobs.visibility_s >= 60
     }
 
     /// The event of an id, the first one if several have it.

@@ -132,6 +132,8 @@ impl Way {
                 self.killed(invocation).await
             }
             Kind::StaleIndex => self.stale(self.sent(request, 0).await),
+            // Of destinations only: none of them fits a call of AWS.
+            Kind::InProgress | Kind::StoredError | Kind::Garbage | Kind::Down => self.sent(request, 0).await,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::faults::{Fault, Kind, Outage, Plan};
 use crate::run::run;
 use crate::scenario::{Action, EventSpec, JobSpec, PaymentSpec, Request, Scenario, UNIT, What};
-use crate::world::Knobs;
+use crate::world::{Knobs, Tells};
 
 /// When the relay awakes in workflows about expiry.
 const LATE_MS: u64 = 119 * 60_000;
@@ -13,7 +13,7 @@ const PER_SITE: u32 = 6;
 const PER_RELAY_SITE: u32 = 4;
 
 /// The names of all workflows.
-pub const NAMES: [&str; 29] = [
+pub const NAMES: [&str; 31] = [
     "complete",
     "fail",
     "cancel",
@@ -43,6 +43,8 @@ pub const NAMES: [&str; 29] = [
     "pause",
     "reconcile",
     "told",
+    "board",
+    "sent",
 ];
 
 fn event(id: &str, kind: &'static str, job: usize, usage: Option<(i64, i64)>) -> EventSpec {
@@ -244,7 +246,7 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
         }
         // Everything that is told, in order: ends, settlements, a correction, a review, and a balance that falls.
         "told" => {
-            scenario.knobs.tells = true;
+            scenario.knobs.tells = Tells::Queue;
             scenario.wallets[0].1 = UNIT * 5 / 2;
             // The first of what is told cannot leave, and what comes after it could.
             let away = Outage { from_ms: 2_000, to_ms: 4_500, part: "outbound SendMessage", kind: Kind::Internal };
@@ -256,6 +258,24 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
                 ask(20, "adjust", "adj-1", 1_000),
                 ask(22, "reverse", "rev-1", 500),
             ]
+        }
+        // Told over HTTP: the first requests are done and their answers lost; then the destination is away until it has
+        // forgotten their keys.
+        "board" => {
+            scenario.knobs.tells = Tells::Http("board");
+            scenario.knobs.policy.max_attempts = 12;
+            let outage = |from_ms, to_ms, kind| Outage { from_ms, to_ms, part: "outbound POST ", kind };
+            scenario.plan.outages = vec![outage(0, 4_000, Kind::LostReply), outage(4_000, 150_000, Kind::Refused)];
+            scenario.heal_ms = 200_000;
+            vec![deliver(2, done)]
+        }
+        // The first requests to one that keeps no keys arrive long after they were given up: it has to be asked.
+        "sent" => {
+            scenario.knobs.tells = Tells::Http("desk");
+            let late = Outage { from_ms: 0, to_ms: 58_000, part: "outbound POST ", kind: Kind::AppliedLate };
+            scenario.plan.outages = vec![late];
+            scenario.heal_ms = 120_000;
+            vec![deliver(51, done)] // the relay tries again while the requests are on their way
         }
         "dead-letter" => {
             scenario.knobs = Knobs { max_receives: 2, visibility_s: 5, ..Knobs::default() };
@@ -336,7 +356,7 @@ fn calls_and_kinds(base: &Scenario) -> Vec<Fault> {
     for (site, count) in &clean.sites {
         let most = if site.starts_with("relay ") { PER_RELAY_SITE } else { PER_SITE };
         for number in 1..=(*count).min(most) {
-            let fitting = Kind::ALL.into_iter().filter(|kind| kind.fits(site));
+            let fitting = Kind::ALL.into_iter().chain(Kind::THERE).filter(|kind| kind.fits(site));
             all.extend(fitting.map(|kind| Fault { site: site.clone(), number, kind }));
         }
     }

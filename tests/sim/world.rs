@@ -39,6 +39,7 @@ use tokio::time::Instant;
 use crate::net::Net;
 use crate::oracle::told::QUEUE;
 use crate::secrecy::{MARK, STRIPE_SECRET, leak, leaked};
+use crate::there::{There, table};
 use crate::wire::Wire;
 
 /// Prefix of tables and queues.
@@ -80,8 +81,26 @@ pub struct Knobs {
     pub skew_ms: [i64; 7],
     /// Limits and waits.
     pub policy: RetryPolicy,
-    /// Somebody subscribed to everything, in order.
-    pub tells: bool,
+    /// Who subscribed to everything.
+    pub tells: Tells,
+}
+
+/// Who is told of everything, if anybody is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tells {
+    /// Nobody.
+    Nobody,
+    /// A queue, in order.
+    Queue,
+    /// A destination over HTTP, `board` or `desk`, in whatever order.
+    Http(&'static str),
+}
+
+impl Tells {
+    /// True when anybody is.
+    pub fn somebody(self) -> bool {
+        self != Self::Nobody
+    }
 }
 
 impl Default for Knobs {
@@ -94,7 +113,7 @@ impl Default for Knobs {
             max_receives: 100,
             skew_ms: [0; 7],
             policy: quick_policy(),
-            tells: false,
+            tells: Tells::Nobody,
         }
     }
 }
@@ -122,13 +141,15 @@ pub struct World {
     signers: Arc<[Verifier; 2]>,
     /// Told the body of each message that a consumer took off its queue.
     pub consumed: Consumed,
+    /// The destination outside, if there is one.
+    pub there: Option<There>,
 }
 
 /// Somebody who wants to know which messages were consumed.
 pub type Consumed = Arc<OnceLock<Box<dyn Fn(&str) + Send + Sync>>>;
 
 /// Profiles with models of every policy, and holds that live two hours, so that expiry can be seen.
-fn configuration(tells: bool) -> (Profiles, PriceBook) {
+fn configuration(tells: Tells) -> (Profiles, PriceBook) {
     let providers = PROVIDERS_TOML.replacen("retry_window_hours = 72", "retry_window_hours = 1\nhold_hours = 2", 1);
     let models = r#"
 [providers.acme.models]
@@ -140,7 +161,14 @@ partial-1 = { overage = "cap", bill_partial = true }
 
 [providers.acme.events]"#;
     let providers = providers.replacen("[providers.acme.events]", models, 1);
-    let providers = if tells { format!("{providers}{SUBSCRIPTION}") } else { providers };
+    let providers = match tells {
+        Tells::Nobody => providers,
+        Tells::Queue => format!("{providers}{SUBSCRIPTION}"),
+        Tells::Http(name) => {
+            let subscription = SUBSCRIPTION.replace("sqs:HOOKLEDGER_TOLD_QUEUE_URL", &format!("http:{name}"));
+            format!("{providers}{}{}", subscription.replace("ordered = true\n", ""), table(name))
+        }
+    };
     let mut prices = PRICES_TOML.to_owned();
     let small = PRICES_TOML.split("[[price]]").find(|price| price.contains("\"small-1\"")).unwrap();
     for model in ["cap-1", "available-1", "provisional-1", "partial-1"] {
@@ -172,12 +200,25 @@ impl World {
         let aws = EmbeddedAws::memory_seeded(Arc::new(clock.clone()), seed).unwrap();
         let (profiles, prices) = configuration(knobs.tells);
         let random = Arc::new(SharedRandom::seeded(seed));
+        let there = match knobs.tells {
+            Tells::Http(name) => Some(There::new(net.clone(), name)),
+            Tells::Nobody | Tells::Queue => None,
+        };
+        let address = |name: &str| match name {
+            "THERE_URL" => Some("https://there.invalid".to_owned()),
+            _ => Some(format!("https://sqs.invalid/1/{QUEUE}")),
+        };
+        let destinations = Destinations::read(&profiles, address);
+        let destinations = match &there {
+            Some(there) => destinations.calling(Arc::new(there.clone())),
+            None => destinations,
+        };
         let app = App {
             store: store(&aws, &net, "control", seed).await,
             queues: queues(&aws, &net, "control", seed, QueueUrls::default()).await,
             clock: Arc::new(clock.clone()),
             random,
-            destinations: Arc::new(Destinations::read(&profiles, |_| Some(format!("https://sqs.invalid/1/{QUEUE}")))),
+            destinations: Arc::new(destinations),
             profiles: Arc::new(profiles),
             prices: Arc::new(prices),
             policy: knobs.policy,
@@ -186,7 +227,7 @@ impl World {
         let config = runtime::clients::local_config(aws.http_client(), "https://embedded.invalid").await;
         let urls = create_queues(&aws_sdk_sqs::Client::new(&config), PREFIX).await.unwrap();
         tune_queues(&aws, knobs);
-        if knobs.tells {
+        if knobs.tells == Tells::Queue {
             aws.queues().create_queue(QUEUE, QueueAttributes::default()).unwrap();
         }
         let mut apps = Vec::new();
@@ -198,7 +239,7 @@ impl World {
             apps.push(App { store, queues, clock, ..app.clone() });
         }
         // A function of its own only where something leaves, so that every other scenario is what it was.
-        let outbound = match knobs.tells {
+        let outbound = match knobs.tells.somebody() {
             true => {
                 let store = store(&aws, &net, "outbound", seed).await;
                 let queues = queues(&aws, &net, "outbound", seed, urls.clone()).await;
@@ -221,7 +262,7 @@ impl World {
         });
         let signers = Arc::new(signers);
         let receiver = Arc::new(receiver);
-        let world = Self { aws, net, clock, control, receiver, relay, reconciler, pollers, signers, consumed };
+        let world = Self { aws, net, clock, control, receiver, relay, reconciler, pollers, signers, consumed, there };
         world.skip_relay().await;
         world
     }

@@ -1,6 +1,8 @@
 //! Carries one intent out, step by step; it does not know what is being sent. What follows when is
 //! [`domain::intent::step`]'s to say; here is the order in which it is done and written.
 
+use std::borrow::Cow;
+
 use domain::decide::{Ask, NoEffect};
 use domain::intent::step::{Found, Step, looked, next, observed};
 use domain::intent::{Intent, IntentState};
@@ -43,7 +45,12 @@ pub(crate) async fn carry(app: &App, ask: &Ask<'_>, mut intent: Intent) -> Resul
                     return Ok(Some(verdict));
                 }
                 let Some(submitted) = submit(app, &intent).await? else { return Ok(None) };
-                let answer = way.send(app, &submitted).await;
+                if domain::planted::on("result-recorded-before-the-answer") {
+                    // PLANTED
+                    let hoped = Answer::Status { status: 200, body: Some(br#"{"id":"hoped"}"#.to_vec()) };
+                    record(app, submitted.clone(), &rules, &hoped).await?;
+                }
+                let answer = way.send(app, &leaves(&submitted)).await;
                 intent = record(app, submitted, &rules, &answer).await?;
                 (tried, absent) = (true, false);
             }
@@ -52,8 +59,10 @@ pub(crate) async fn carry(app: &App, ask: &Ask<'_>, mut intent: Intent) -> Resul
                 if let Some(verdict) = way.admit(app).await {
                     return Ok(Some(held(ask, &intent, verdict)));
                 }
+                // A miss is as old as the question, however long the answer took.
+                let asked_ms = app.clock.now_ms();
                 let seen = way.look_up(app, lookup, &intent).await;
-                match looked(&intent, &rules, lookup, seen, app.clock.now_ms()) {
+                match looked(&intent, &rules, lookup, seen, asked_ms) {
                     Found::Change(next) => match app.store.update_intent(&next).await? {
                         IntentPut::Written => intent = *next,
                         IntentPut::Lost(_) => return Ok(None),
@@ -69,6 +78,19 @@ pub(crate) async fn carry(app: &App, ask: &Ask<'_>, mut intent: Intent) -> Resul
         }
     }
     Ok(Some(later(&intent)))
+}
+
+/// What leaves: what is stored, whichever try it is.
+fn leaves(submitted: &Intent) -> Cow<'_, Intent> {
+    if submitted.attempts > 1 && domain::planted::on("new-key-on-retry") {
+        // PLANTED
+        return Cow::Owned(Intent { key: format!("{}|{}", submitted.key, submitted.attempts), ..submitted.clone() });
+    }
+    if submitted.attempts > 1 && domain::planted::on("request-rebuilt-on-retry") {
+        // PLANTED
+        return Cow::Owned(Intent { request: submitted.request.replacen(':', ": ", 1), ..submitted.clone() });
+    }
+    Cow::Borrowed(submitted)
 }
 
 /// Sends what has arrived once more, since a replay asked for it: the same bytes under the same key, and what stands

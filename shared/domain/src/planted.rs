@@ -5,7 +5,7 @@
 //! the compiler removes every place. With it, nothing is on until [`plant`] says so, for this thread only.
 
 /// Every mistake that can be planted.
-pub const MISTAKES: [&str; 30] = [
+pub const MISTAKES: [&str; 35] = [
     "ack-before-the-put",
     "plan-dropped-when-a-send-fails",
     "condition-dropped-on-the-close",
@@ -36,6 +36,11 @@ pub const MISTAKES: [&str; 30] = [
     "decision-not-recorded",
     "replay-not-recorded",
     "later-told-first",
+    "new-key-on-retry",
+    "resend-past-key-life",
+    "request-rebuilt-on-retry",
+    "result-recorded-before-the-answer",
+    "look-up-miss-taken-for-not-done",
 ];
 
 /// True in a build that can plant mistakes: no function starts from one.

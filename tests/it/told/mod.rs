@@ -6,6 +6,7 @@ mod http;
 mod order;
 mod people;
 mod recovery;
+mod sender_loop;
 
 use local::fifo::QueueAttributes;
 use local::world::{World, WorldConfig};

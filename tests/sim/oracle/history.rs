@@ -26,7 +26,10 @@ impl Inner {
             // The switches, what a reconciliation run did so far, and its cases: each by revisions or to an end.
             ("events", Some('S'), _) if new.n("rv") == old.n("rv") + 1 => {}
             ("events", Some('O'), _) if new.s("ev") != old.s("ev") => {}
-            ("events", Some('I'), _) => self.intent_changed(&name, old, new),
+            ("events", Some('I'), _) => {
+                self.intent_changed(&name, old, new);
+                self.settled_there(&name, new);
+            }
             ("events", Some('Q'), _) if pk.starts_with("Q|recon|") || pk.starts_with("Q|case|") => {}
             ("jobs", Some('P'), _) => {
                 self.tell(&format!("progress {name} is {}", new.n("sq")));
@@ -153,7 +156,7 @@ impl Inner {
         let plan: Vec<&str> =
             item.0["pl"]["L"].as_array().into_iter().flatten().filter_map(|name| name["S"].as_str()).collect();
         if pk.starts_with("E|own|") {
-            if plan != ["books|forward"] || !self.scenario.knobs.tells {
+            if plan != ["books|forward"] || !self.scenario.knobs.tells.somebody() {
                 self.wrong(format!("told: the receipt of {pk} plans {plan:?}"));
             }
             return;

@@ -9,6 +9,7 @@ mod item;
 mod money;
 mod payments;
 mod rest;
+mod there;
 pub mod told;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use item::Item;
 
 use crate::net::Net;
 use crate::scenario::Scenario;
+use crate::there::There;
 
 /// A table by primary key.
 pub type Table = BTreeMap<(String, String), Item>;
@@ -60,6 +62,8 @@ struct Inner {
     aws: EmbeddedAws,
     net: Net,
     scenario: Arc<Scenario>,
+    /// The destination outside, if there is one.
+    there: Option<There>,
     books: Books,
     deliveries: answers::Deliveries,
     /// How often operators had something in review tried again.
@@ -70,11 +74,12 @@ struct Inner {
 
 impl Oracle {
     /// Watches every write from now on.
-    pub fn watch(aws: &EmbeddedAws, net: &Net, scenario: Arc<Scenario>) -> Self {
+    pub fn watch(aws: &EmbeddedAws, net: &Net, scenario: Arc<Scenario>, there: Option<There>) -> Self {
         let inner = Inner {
             aws: aws.clone(),
             net: net.clone(),
             scenario,
+            there,
             books: Books::default(),
             deliveries: answers::Deliveries::default(),
             retries: std::cell::RefCell::default(),

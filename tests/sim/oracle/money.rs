@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Books, Inner, Item};
 
-fn sha256(text: &str) -> String {
+pub(super) fn sha256(text: &str) -> String {
     hex::encode(Sha256::digest(text.as_bytes()))
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Inner, Item, Oracle};
+use crate::world::Tells;
 
 /// Where the simulated reader listens.
 pub const QUEUE: &str = "told.fifo";
@@ -31,7 +32,7 @@ impl Inner {
 
     /// A balance that changed: what takes it below the threshold is told.
     pub(super) fn fell(&self, pk: &str, old: &Item, new: &Item) {
-        if self.scenario.knobs.tells && old.n("av") >= LOW && new.n("av") < LOW {
+        if self.scenario.knobs.tells.somebody() && old.n("av") >= LOW && new.n("av") < LOW {
             *self.falls.borrow_mut().entry(pk.to_owned()).or_default() += 1;
         }
     }
@@ -40,7 +41,7 @@ impl Inner {
     pub(super) fn told(&self) {
         let own = self.own();
         let told: BTreeSet<&str> = own.keys().map(String::as_str).collect();
-        let wanted = if self.scenario.knobs.tells { self.effects() } else { BTreeSet::new() };
+        let wanted = if self.scenario.knobs.tells.somebody() { self.effects() } else { BTreeSet::new() };
         for id in wanted.iter().filter(|id| !told.contains(id.as_str())) {
             self.wrong(format!("told: nothing tells of {id}"));
         }
@@ -129,6 +130,11 @@ impl Inner {
 impl Oracle {
     /// At rest: what was told has arrived.
     pub fn all_told(&self) {
-        self.lock().arrived();
+        let inner = self.lock();
+        match inner.scenario.knobs.tells {
+            Tells::Nobody => {}
+            Tells::Queue => inner.arrived(),
+            Tells::Http(_) => inner.arrived_there(),
+        }
     }
 }

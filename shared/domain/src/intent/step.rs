@@ -89,6 +89,9 @@ fn unknown(intent: &Intent, rules: &Rules, now_ms: i64, stored: bool) -> Step {
 }
 
 fn key_holds(intent: &Intent, rules: &Rules, now_ms: i64) -> bool {
+    if crate::planted::on("resend-past-key-life") && rules.key != KeyLife::None {
+        return true; // PLANTED
+    }
     intent.first_sent_ms.is_some_and(|first| rules.key.holds(first, now_ms))
 }
 
@@ -195,7 +198,7 @@ fn note(told: Told, answer: &Answer) -> String {
     }
 }
 
-/// What follows from what a look-up saw.
+/// What follows from what a look-up saw that was asked at `now_ms`: a miss says nothing of what came after.
 pub fn looked(intent: &Intent, rules: &Rules, lookup: &LookUp, seen: Seen, now_ms: i64) -> Found {
     let result = |told: Told, id: Option<String>, note: &str| IntentResult {
         attempt: intent.attempts,
@@ -220,7 +223,7 @@ pub fn looked(intent: &Intent, rules: &Rules, lookup: &LookUp, seen: Seen, now_m
         Seen::Pending => Found::Unclear("the destination has it, not yet at an end".to_owned()),
         Seen::Unclear(why) => Found::Unclear(why),
         // The last request may still be on its way: a miss proves nothing yet.
-        Seen::Absent if now_ms < settles_ms => {
+        Seen::Absent if now_ms < settles_ms && !crate::planted::on("look-up-miss-taken-for-not-done") => {
             Found::Wait(settles_ms, "not found, and it may still be on its way".to_owned())
         }
         Seen::Absent if intent.last_told() == Some(Told::Stored) && key_holds(intent, rules, now_ms) => {

@@ -1,0 +1,311 @@
+//! A destination outside of everything, over HTTP, with the faults of real ones: it saves and then times out, says 409 while
+//! it works, stores an error under the key and repeats it, forgets keys, answers garbage, is away for a day.
+//!
+//! What really exists there is kept apart from what it says: by that it is judged. `board` knows a key again for a set time;
+//! `desk` knows none and can be asked. Its faults come from the same plan as those of AWS's calls, by the same names.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use runtime::call::{Call, CallError, Called, Caller, Reply};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::faults::Kind;
+use crate::net::{INVOCATION, Invocation, Net};
+use crate::trace::unordered_hash;
+
+/// How long `board` really knows a key. Its profile promises an hour of which 59 minutes are margin, so that a sender
+/// relies on one minute; a request may be on its way for as long again.
+const LIFE_MS: u64 = 120_000;
+/// How long it is away.
+const AWAY_MS: u64 = 86_400_000;
+
+/// The sender's table for `name`; `board` keeps keys.
+pub fn table(name: &str) -> String {
+    let keys = match name {
+        "board" => "key_life_hours = 1\nkey_margin_minutes = 59\nreplays_errors = true\n",
+        _ => "",
+    };
+    format!(
+        "\n[destinations.{name}]\nurl = \"env:THERE_URL\"\npath = \"/v1/jobs\"\nid = \"/id\"\n{keys}\
+         retryable = [\"401\", \"403\", \"429\", \"503\"]\n\
+         lookup = {{ path = \"/v1/jobs?ref={{key}}\", found = \"/data/0\", reference = \"/data/0/reference\", \
+         id = \"/data/0/id\", settles_after_s = 60 }}\n"
+    )
+}
+
+/// What is kept under a key.
+#[derive(Debug)]
+enum Answer {
+    Busy,
+    Done(String),
+    Error,
+}
+
+#[derive(Debug)]
+struct Kept {
+    since_ms: u64,
+    body: Vec<u8>,
+    answer: Answer,
+}
+
+/// How a request is worked on when it arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    Plain,
+    /// It is done after so many ms, and said to be in progress until then.
+    Slow(u64),
+    /// It fails, and the error is kept.
+    ErrsBefore,
+    /// It is done, fails then, and the error is kept.
+    ErrsAfter,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    keys: BTreeMap<String, Kept>,
+    /// What exists, by key.
+    effects: BTreeMap<String, Vec<String>>,
+    /// The first request of each key: method, URL, body, headers.
+    first: BTreeMap<String, Call>,
+    /// The key under which each event was told.
+    told: BTreeMap<String, String>,
+    away_until_ms: u64,
+}
+
+/// The destination. Clones share it.
+#[derive(Debug, Clone)]
+pub struct There {
+    state: Arc<Mutex<State>>,
+    net: Net,
+    name: &'static str,
+}
+
+fn reply(status: u16, body: &Value) -> Result<Reply, CallError> {
+    Ok(Reply { status, body: Some(body.to_string().into_bytes()) })
+}
+
+fn key_of(call: &Call) -> String {
+    let key = call.headers.iter().find(|(name, _)| name == "idempotency-key");
+    key.map(|(_, value)| value.clone()).unwrap_or_default()
+}
+
+impl There {
+    /// A destination called `name`, in which nothing exists yet.
+    pub fn new(net: Net, name: &'static str) -> Self {
+        Self { state: Arc::default(), net, name }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many effects exist under a key.
+    pub fn effects(&self, key: &str) -> usize {
+        self.lock().effects.get(key).map_or(0, Vec::len)
+    }
+
+    /// Every key that was ever sent.
+    pub fn keys(&self) -> Vec<String> {
+        self.lock().first.keys().cloned().collect()
+    }
+
+    /// What leaves: one key for an event for ever, the identical request for a key.
+    fn judge(&self, call: &Call) {
+        let (key, mut state) = (key_of(call), self.lock());
+        let body: Value = serde_json::from_slice(&call.body).unwrap_or_default();
+        let event = body["id"].as_str().unwrap_or_default().to_owned();
+        let before = state.told.entry(event.clone()).or_insert_with(|| key.clone()).clone();
+        let same = state.first.entry(key.clone()).or_insert_with(|| call.clone()) == call;
+        drop(state);
+        if key.is_empty() || before != key {
+            self.net.violation(format!("there: {event} was sent under two keys, {before} and {key}"));
+        }
+        if !same {
+            self.net.violation(format!("there: {event} was sent as two different requests under one key"));
+        }
+    }
+
+    /// It is done now.
+    fn execute(&self, state: &mut State, key: &str) -> String {
+        let id = format!("there-{}", state.effects.values().map(Vec::len).sum::<usize>());
+        let all = state.effects.entry(key.to_owned()).or_default();
+        all.push(id.clone());
+        self.net.tell(|| format!("  {}: {id} exists under {:.8}", self.name, key));
+        if all.len() > 1 {
+            self.net.violation(format!("there: {} effects exist under one key", all.len()));
+        }
+        id
+    }
+
+    /// A request arrives.
+    fn arrive(&self, call: &Call, manner: Manner) -> Result<Reply, CallError> {
+        let (key, now_ms, mut state) = (key_of(call), self.net.elapsed_ms(), self.lock());
+        let known = state.keys.get(&key).filter(|kept| self.name == "board" && now_ms - kept.since_ms < LIFE_MS);
+        match known {
+            Some(kept) if kept.body != call.body => return reply(422, &json!({})),
+            Some(Kept { answer: Answer::Busy, .. }) => return reply(409, &json!({})),
+            Some(Kept { answer: Answer::Error, .. }) => return reply(500, &json!({})),
+            Some(Kept { answer: Answer::Done(id), .. }) => return reply(200, &json!({"id": id})),
+            None => {}
+        }
+        let (answer, said) = match manner {
+            Manner::Slow(for_ms) => {
+                let (there, key) = (self.clone(), key.clone());
+                tokio::spawn(async move {
+                    sleep(Duration::from_millis(for_ms)).await;
+                    let mut state = there.lock();
+                    let id = there.execute(&mut state, &key);
+                    if let Some(kept) = state.keys.get_mut(&key) {
+                        kept.answer = Answer::Done(id);
+                    }
+                });
+                (Answer::Busy, reply(409, &json!({})))
+            }
+            Manner::ErrsBefore => (Answer::Error, reply(500, &json!({}))),
+            Manner::ErrsAfter => {
+                self.execute(&mut state, &key);
+                (Answer::Error, reply(500, &json!({})))
+            }
+            Manner::Plain => {
+                let id = self.execute(&mut state, &key);
+                let said = reply(200, &json!({"id": id}));
+                (Answer::Done(id), said)
+            }
+        };
+        state.keys.insert(key, Kept { since_ms: now_ms, body: call.body.clone(), answer });
+        said
+    }
+
+    /// Somebody asks whether something exists.
+    fn look(&self, call: &Call) -> Result<Reply, CallError> {
+        let key = call.url.rsplit_once("ref=").map_or("", |(_, key)| key);
+        let state = self.lock();
+        let found = state.effects.get(key).and_then(|all| all.first());
+        let data: Vec<Value> = found.map(|id| json!({"id": id, "reference": key})).into_iter().collect();
+        reply(200, &json!({ "data": data }))
+    }
+}
+
+impl Caller for There {
+    fn call(&self, call: Call) -> Called<'_> {
+        let Ok(invocation) = INVOCATION.try_with(Clone::clone) else {
+            return Box::pin(async { Err(CallError::NotSent("no function is running")) });
+        };
+        let site = format!("outbound {} {}", call.method, self.name);
+        let (number, fault) = self.net.decide(&site);
+        self.net.lock().trace.mix(unordered_hash(&call.body));
+        if call.method != "GET" {
+            self.judge(&call);
+        }
+        let way = Way { there: self.clone(), site, number };
+        Box::pin(async move {
+            let timeout = call.timeout;
+            let answer = tokio::time::timeout(timeout, way.carry(call, fault, &invocation)).await;
+            let answer = answer.unwrap_or(Err(CallError::Lost("no answer in time")));
+            way.there.net.tell(|| {
+                let told = match &answer {
+                    Ok(reply) => reply.status.to_string(),
+                    Err(error) => error.to_string(),
+                };
+                let met = fault.map(|kind| format!(" [{kind}]")).unwrap_or_default();
+                format!("  {} {}:{number}{met} -> {told}", invocation.name, way.site)
+            });
+            answer
+        })
+    }
+}
+
+/// One request on its way.
+struct Way {
+    there: There,
+    site: String,
+    number: u32,
+}
+
+impl Way {
+    async fn carry(&self, call: Call, fault: Option<Kind>, invocation: &Invocation) -> Result<Reply, CallError> {
+        if self.there.net.elapsed_ms() < self.there.lock().away_until_ms {
+            return Err(CallError::NotSent("no connection"));
+        }
+        let Some(kind) = fault else { return self.sent(call, Manner::Plain).await };
+        match kind {
+            Kind::Refused => Err(CallError::NotSent("no connection")),
+            Kind::Down => {
+                self.there.lock().away_until_ms = self.there.net.elapsed_ms() + AWAY_MS;
+                Err(CallError::NotSent("no connection"))
+            }
+            Kind::Reset => Err(CallError::Lost("the connection broke")),
+            Kind::Throttled => self.instead(429, "{}").await,
+            Kind::Internal => self.instead(503, "{}").await,
+            Kind::InternalApplied | Kind::Garbage => {
+                let _ = self.sent(call, Manner::Plain).await;
+                self.instead(if kind == Kind::Garbage { 200 } else { 502 }, "<html>").await
+            }
+            Kind::LostReply => {
+                let _ = self.sent(call, Manner::Plain).await;
+                Err(CallError::Lost("the connection broke"))
+            }
+            Kind::AppliedLate => {
+                self.send(call, 2_600 + self.dice(5) % 12_000, Manner::Plain);
+                std::future::pending().await
+            }
+            Kind::Twice => {
+                self.send(call.clone(), self.dice(6) % 8_000, Manner::Plain);
+                self.sent(call, Manner::Plain).await
+            }
+            Kind::InProgress => self.sent(call, Manner::Slow(1_000 + self.dice(9) % 11_000)).await,
+            Kind::StoredError => {
+                let manner = if self.dice(10).is_multiple_of(2) { Manner::ErrsBefore } else { Manner::ErrsAfter };
+                self.sent(call, manner).await
+            }
+            Kind::KilledBefore => self.killed(invocation).await,
+            Kind::KilledInFlight => {
+                self.send(call, 0, Manner::Plain);
+                self.killed(invocation).await
+            }
+            Kind::KilledAfter => {
+                let _ = self.sent(call, Manner::Plain).await;
+                self.killed(invocation).await
+            }
+            Kind::Silence | Kind::Conflict | Kind::StaleIndex => std::future::pending().await,
+        }
+    }
+
+    fn dice(&self, purpose: u64) -> u64 {
+        self.there.net.dice(&self.site, self.number, purpose)
+    }
+
+    async fn killed(&self, invocation: &Invocation) -> Result<Reply, CallError> {
+        self.there.net.tell(|| format!("  {} {}:{} the sandbox dies", invocation.name, self.site, self.number));
+        invocation.kill();
+        std::future::pending().await
+    }
+
+    async fn way(&self) {
+        sleep(Duration::from_millis(self.there.net.way_ms(&self.site, self.number, 4))).await;
+    }
+
+    async fn instead(&self, status: u16, body: &str) -> Result<Reply, CallError> {
+        self.way().await;
+        Ok(Reply { status, body: Some(body.as_bytes().to_vec()) })
+    }
+
+    /// Puts a request on the wire: from here on it arrives, whatever becomes of the caller.
+    fn send(&self, call: Call, late_ms: u64, manner: Manner) -> tokio::task::JoinHandle<Result<Reply, CallError>> {
+        let way_ms = self.there.net.way_ms(&self.site, self.number, 3) + late_ms;
+        let there = self.there.clone();
+        tokio::spawn(async move {
+            sleep(Duration::from_millis(way_ms)).await;
+            if call.method == "GET" { there.look(&call) } else { there.arrive(&call, manner) }
+        })
+    }
+
+    async fn sent(&self, call: Call, manner: Manner) -> Result<Reply, CallError> {
+        let answer = self.send(call, 0, manner).await;
+        self.way().await;
+        answer.unwrap_or(Err(CallError::Lost("the connection broke")))
+    }
+}
