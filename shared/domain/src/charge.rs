@@ -142,7 +142,7 @@ pub fn intent(
     };
     let mut headers = destination.headers.clone();
     headers.insert("content-type".to_owned(), FORM.to_owned());
-    let call = HttpCall { method: "POST".to_owned(), path: path.to_owned(), headers };
+    let call = HttpCall { method: "POST".to_owned(), path: path.to_owned(), headers, updates: false };
     Intent { request, ..whole }.over_http(Some(call))
 }
 
