@@ -192,10 +192,7 @@ async fn back(app: &App, balance: &Balance, ledger: &JobLedger) -> Result<Option
     match app.refundable(balance, ledger).await? {
         Refundable::Nothing => Ok(None),
         Refundable::To(back) => Ok(Some(back)),
-        Refundable::NotYet => {
-            let detail = "a charge of this job is not at an end yet, so there is nothing to refund: ask again later";
-            Err(Failure::Problem(not_possible(detail.to_owned())))
-        }
+        Refundable::Not(why) => Err(Failure::Problem(not_possible(why.to_owned()))),
     }
 }
 

@@ -239,6 +239,11 @@ async fn operation(app: &App, key: &OperationKey, request: &Request) -> Result<P
         let detail = format!("a review of class {} has another alternative", record.class.name());
         return Err(Refusal::Problem(not_possible(detail)));
     }
+    if request.alternative == Some(Alternative::Cap) && is_postpaid(app, key, &records.receipt).await? {
+        let detail = "the job's wallet is postpaid and there is no hold to cap at: a cap would charge nothing; approve `available` \
+                      or retry when less is owed, or close it";
+        return Err(Refusal::Problem(not_possible(detail)));
+    }
     let now_ms = app.clock.now_ms();
     let past = now_ms.saturating_sub(records.receipt.business_time_ms()) > app.expire_after_ms(&key.event);
     let (waivers, waived) = waive(record, request.alternative, past, now_ms);
@@ -309,6 +314,16 @@ async fn release(
         Some(posting) => Ok(Some(app.telling(posting, &balance).await?)),
         None => Ok(None),
     }
+}
+
+/// Whether the job of a settlement is charged afterwards.
+async fn is_postpaid(app: &App, key: &OperationKey, receipt: &Receipt) -> Result<bool, Refusal> {
+    let Some((tenant, job)) = app.store.find_job(&key.event.provider, &receipt.envelope).await? else {
+        return Ok(false);
+    };
+    let Some(submitted) = app.store.get_job(&tenant, &job).await? else { return Ok(false) };
+    let balance = app.store.get_balance(&tenant, &submitted.wallet).await?;
+    Ok(balance.is_some_and(|balance| balance.postpaid.is_some()))
 }
 
 fn close_conflict(

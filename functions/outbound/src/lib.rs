@@ -84,7 +84,9 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     let stands = app.store.get_intent(&asked.key).await?;
     match (forward::decide(&ask, &asked, stands.as_ref()), stands) {
         // Told before, and a replay asked for it once more: the same bytes under the same key.
-        (Decision::None(NoEffect::Done), Some(intent)) if again(work) => carry::once_more(app, &intent).await.map(Some),
+        (Decision::None(NoEffect::Done), Some(intent)) if again(work) && !charge => {
+            carry::once_more(app, &intent).await.map(Some)
+        }
         (Decision::None(verdict), _) => Ok(Some(verdict)),
         (Decision::Carry, Some(intent)) => carry::carry(app, &ask, intent).await,
         (Decision::Put | Decision::Carry, _) if charge => match charged {

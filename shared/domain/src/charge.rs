@@ -53,11 +53,11 @@ pub fn is_of(event: &EventRef) -> bool {
 /// The event of a charge or refund by the settlement's key: `own/charge|t1|j1|c`.
 ///
 /// # Errors
-/// [`IdError`] never: the slug is ours, and a longer key is named by its hash.
+/// [`IdError`] never: the slug is ours, and a longer key is named by its hash, behind the same prefix.
 pub fn event_of(kind: &str, entry: &Entry, sort_key: &str) -> Result<EventRef, IdError> {
     let job = entry.job.as_ref().map(|job| escape(job.as_str())).unwrap_or_default();
     let text = format!("{kind}|{}|{job}|{sort_key}", escape(entry.tenant.as_str()));
-    let id = EventId::text(&text).unwrap_or_else(|_| EventId::derived(&hex_sha256(&text)));
+    let id = EventId::text(&text).or_else(|_| EventId::text(&format!("{kind}|sha256:{}", hex_sha256(&text))))?;
     Ok(EventRef { provider: Provider::new(OWN_PROVIDER)?, id })
 }
 
@@ -216,6 +216,23 @@ pub fn left_of(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
     use super::*;
+
+    #[test]
+    fn the_event_of_a_charge_is_known_by_its_id_however_long_its_key_is() {
+        let id = |bytes: usize| "a".repeat(bytes);
+        let (tenant, wallet) = (id(150).parse().unwrap(), "w1".parse().unwrap());
+        let currency = crate::money::Currency::parse("USD").unwrap();
+        let of = |kind, job: String| {
+            let entry = Entry::of_wallet(EntryKind::Capture, &tenant, &wallet, currency, "acme/e1".to_owned(), 0);
+            event_of(kind, &Entry { job: Some(job.parse().unwrap()), ..entry }, keys::CLOSE).unwrap()
+        };
+        for (kind, begins) in [(CHARGE, "charge|sha256:"), (REFUND, "refund|sha256:")] {
+            let (long, other) = (of(kind, id(150)), of(kind, id(149)));
+            assert!(long.id.as_str().starts_with(begins) && is_of(&long), "{long}");
+            assert_ne!(long, other);
+        }
+        assert!(is_of(&of(CHARGE, id(5))));
+    }
 
     #[test]
     fn a_form_holds_any_text() {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::charge;
 use crate::envelope::{mismatch, missing_field};
 use crate::ids::{ItemId, WalletId};
 use crate::job::{JobRef, Outcome};
@@ -187,7 +188,10 @@ pub fn replay_operation(
     };
     let next = |change| OperationRecord::next(key.clone(), record, change, now_ms, token);
     match (Stage::of(effect.is_some(), record), record) {
-        (Stage::Done, _) if is_own(&key.event) && record.is_none_or(|r| r.parked.is_none()) => {
+        // A charge is told to nobody: what was sent of it moved money, and its recorded result is the answer.
+        (Stage::Done, _)
+            if is_own(&key.event) && !charge::is_of(&key.event) && record.is_none_or(|r| r.parked.is_none()) =>
+        {
             let again = next(change(record, record.map_or(1, |r| r.generation + 1), 0));
             let waivers = Waivers { again: true, ..again.waivers };
             (result(Became::Again, effect.unwrap_or_default(), Some(due_ms)), Some(again.waiving(waivers)))
@@ -295,5 +299,21 @@ mod tests {
         assert_eq!((told.became, first.unwrap().generation), (Became::Started, 1));
         let (told, nothing) = replay_operation(&key, Some("capture".to_owned()), None, 1_000, 500, "u".to_owned());
         assert_eq!((told.became, told.result.as_str(), nothing), (Became::Finished, "capture", None));
+    }
+
+    #[test]
+    fn what_is_told_is_told_again_and_a_charge_or_refund_is_not_sent_again() {
+        let again = |event: &str| {
+            let event = event.parse().unwrap();
+            let key = OperationKey { event, item: ItemId::only(), name: OperationName::Forward };
+            let (told, write) = replay_operation(&key, Some("sent".to_owned()), None, 1_000, 500, "u".to_owned());
+            (told.became, write.is_some_and(|record| record.waivers.again))
+        };
+        assert_eq!(again("own/job.settled|t1|j1|c"), (Became::Again, true));
+        for event in
+            ["own/charge|t1|j1|c", "own/refund|t1|j1|v|r-1", "own/charge|sha256:00ff", "own/refund|sha256:00ff"]
+        {
+            assert_eq!(again(event), (Became::Finished, false), "{event}");
+        }
     }
 }

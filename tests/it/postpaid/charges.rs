@@ -1,10 +1,16 @@
 //! Charges: whole minor units, once, in the settlement's own transaction.
 
+use std::sync::Arc;
+
 use domain::limits::{EXPIRY_BUCKET_MS, SHARDS};
+use local::hook::CallLog;
+use local::stack::Function;
+use local::world::WorldConfig;
 use serde_json::json;
 use store::Cursor;
 
-use super::Scene;
+use super::stripe::{Fault, Stripe};
+use super::{Scene, config};
 use crate::harness::items;
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +114,7 @@ async fn a_failure_a_cancellation_and_an_expiry_charge_nothing_and_a_success_aft
 }
 
 /// The job's hold outlives its life, and the relay closes it.
-async fn expire(scene: &Scene, job: &str) {
+pub(super) async fn expire(scene: &Scene, job: &str) {
     let store = &scene.world.stack.app.store;
     let records = store.get_job(&"t1".parse().unwrap(), &job.parse().unwrap()).await.unwrap().unwrap();
     let now_ms = scene.world.stack.app.clock.now_ms();
@@ -123,7 +129,9 @@ async fn expire(scene: &Scene, job: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn jobs_of_one_wallet_that_end_together_are_each_charged() {
-    let scene = Scene::of("USD").await;
+    let (stripe, log) = (Arc::new(Stripe::default()), Arc::new(CallLog::default()));
+    let hooks = crate::harness::hooked(Function::Billing, log.clone()).hooks;
+    let scene = Scene::with(WorldConfig { hooks, ..config(&stripe) }, stripe, "USD").await;
     for job in ["j1", "j2", "j3"] {
         scene.submit(job, "usd-1").await;
     }
@@ -134,6 +142,7 @@ async fn jobs_of_one_wallet_that_end_together_are_each_charged() {
     let said: Vec<String> = scene.stripe.charged().into_iter().map(|(minor, _)| minor).collect();
     let sum: i64 = said.iter().map(|minor| minor.parse::<i64>().unwrap()).sum();
     assert_eq!((said.len(), sum), (3, 301));
+    assert_eq!(log.count("TransactWriteItems"), 1, "they were settled and charged in one transaction");
     scene.assert_owed("-3.010000", "0.008000").await;
     scene.clean().await;
 }
@@ -157,6 +166,57 @@ async fn a_correction_up_is_charged_under_its_own_key_and_one_down_is_a_credit()
     assert_eq!(scene.stripe.charged()[2].0, "70");
     scene.assert_owed("-3.200000", "0.000000").await;
     scene.clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stripe_refuses_as_a_request_waits_and_is_charged_once_after_the_repair() {
+    let scene = Scene::of("USD").await;
+    scene.stripe.meets(&[Fault::Invalid, Fault::Invalid]);
+    scene.job("j1", "usd-1", 10_000_000).await;
+    assert_eq!(scene.state("charge|t1|j1|c").await, "retrying transient");
+    assert_eq!(scene.stripe.charged().len(), 0);
+    scene.world.minutes(60).await.unwrap();
+    assert!(scene.state("charge|t1|j1|c").await.starts_with("done"));
+    assert_eq!(scene.stripe.charged(), [("1000".to_owned(), "usd".to_owned())]);
+    let calls = scene.stripe.calls();
+    assert_eq!(calls.len(), 3);
+    assert!(calls.iter().all(|call| (&call.body, &call.headers) == (&calls[0].body, &calls[0].headers)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_of_a_finished_charge_or_refund_reports_it_and_sends_nothing() {
+    let scene = Scene::of("USD").await;
+    scene.job("j1", "usd-1", 10_000_000).await;
+    scene.succeeded("evt_1", &scene.stripe.kept()[0]).await;
+    assert_eq!(scene.act("j1", "reverse", "r-1", "4.00").await.0, 201);
+    let ids = ["charge|t1|j1|c", "refund|t1|j1|v|r-1"];
+    let body = json!({"events": ids.map(|id| format!("own/{id}")), "reason": "a test", "reference": "p-1"});
+    let (status, answer) = scene.world.control("POST", "/control/replays", Some(body)).await;
+    assert_eq!((status, &answer["counts"]), (200, &json!({"finished": 2})), "{answer}");
+    // One that was asked for before this was refused is not sent again either.
+    let sends = |item: &serde_json::Value| item["pk"]["S"] == "I|own|charge%7Ct1%7Cj1%7Cc|stripe|outbound|forward";
+    assert!(items(&scene.world, "events").iter().any(sends));
+    let key = domain::operation::OperationKey {
+        event: "own/charge|t1|j1|c".parse().unwrap(),
+        item: "stripe".parse().unwrap(),
+        name: domain::operation::OperationName::Forward,
+    };
+    let change = domain::operation::Change {
+        state: domain::operation::OperationState::Wait,
+        class: domain::operation::Class::Retried,
+        note: "replayed".to_owned(),
+        due_ms: Some(crate::harness::now_ms(&scene.world)),
+        generation: 1,
+        resend: false,
+        attempts: 0,
+    };
+    let now_ms = crate::harness::now_ms(&scene.world);
+    let record = domain::operation::OperationRecord::next(key, None, change, now_ms, "t".to_owned());
+    let waivers = domain::operation::Waivers { again: true, ..record.waivers };
+    scene.world.stack.app.store.put_operation(&record.waiving(waivers)).await.unwrap();
+    scene.world.minutes(10).await.unwrap();
+    assert_eq!(scene.stripe.calls().len(), 2, "a charge and a refund");
+    crate::books::audit(&scene.world);
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,6 +42,7 @@ async fn a_stored_error_is_looked_up_and_what_was_done_is_found() {
     assert!(scene.state(CHARGE).await.starts_with("done"));
     assert_eq!(scene.stripe.charged().len(), 1);
     // The payment's id came from the look-up: a refund finds it.
+    scene.succeeded("evt_1", &scene.stripe.kept()[0]).await;
     assert_eq!(scene.act("j1", "reverse", "r-1", "10.00").await.0, 201);
     assert_eq!(scene.stripe.refunded(), [("pi_1".to_owned(), "1000".to_owned())]);
 }

@@ -125,6 +125,41 @@ impl Scene {
         answered
     }
 
+    /// What a person decides on a review, by its id as the list shows it.
+    pub async fn decide(&self, review: &str, body: Value) -> (u16, Value) {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("~{byte:02X}") };
+        let path: String = review.bytes().map(one).collect();
+        let answered = self.world.control("POST", &format!("/control/reviews/{path}"), Some(body)).await;
+        self.world.drain().await.unwrap();
+        answered
+    }
+
+    /// A wallet that may owe at most this; the same customer.
+    pub async fn limited(&self, wallet: &str, credit_limit: &str, minimum: &str) {
+        let terms = json!({"to": "stripe", "customer": "cus_1", "payment_method": "pm_1", "minimum_charge": minimum});
+        let body = json!({"currency": "USD", "credit_limit": credit_limit, "postpaid": terms});
+        let (status, body) =
+            self.world.control("PUT", &format!("/control/tenants/t1/wallets/{wallet}"), Some(body)).await;
+        assert_eq!(status, 201, "{body}");
+    }
+
+    /// Submits a job without a hold on another wallet.
+    pub async fn submit_on(&self, wallet: &str, job: &str) {
+        let body =
+            json!({"provider": "acme", "provider_job_ref": format!("p-{job}"), "model": "usd-1", "wallet": wallet});
+        assert_eq!(self.world.control("PUT", &format!("/control/tenants/t1/jobs/{job}"), Some(body)).await.0, 201);
+    }
+
+    /// State and class of an event's settlement.
+    pub async fn settlement(&self, id: &str) -> String {
+        let operations = self.world.explain(id).await["operations"].clone();
+        let settles = |operation: &&Value| operation["operation"] == "settle-usage";
+        let operation = operations.as_array().unwrap().iter().find(settles).unwrap().clone();
+        let text = |name: &str| operation[name].as_str().unwrap_or_default().to_owned();
+        format!("{} {}", text("state"), text("class")).trim_end().to_owned()
+    }
+
     /// One of Stripe's events about a payment.
     pub async fn webhook(&self, id: &str, kind: &str, object: Value) {
         let now_ms = self.world.stack.app.clock.now_ms();

@@ -109,6 +109,12 @@ async fn keys_charges_and_refunds_at_the_stateful_mock() {
     assert_eq!(charges().await.as_array().unwrap().len(), 2);
     told(PEER, "other parameters under the same key: review");
 
+    // This peer sends no webhooks: the payment is told in its place.
+    let told_of = json!({
+        "id": first["id"], "object": "payment_intent", "currency": "usd", "amount_received": 1000,
+        "metadata": first["metadata"],
+    });
+    own.webhook("evt_1", "payment_intent.succeeded", told_of).await;
     assert_eq!(own.act("j1", "reverse", "r-1", "4.005").await.0, 201); // 0.005 was never charged
     assert_eq!(own.state("refund|t1|j1|v|r-1").await, "done");
     let path = format!("/v1/charges/{}", first["id"].as_str().unwrap());

@@ -16,6 +16,10 @@ pub enum Fault {
     NotSent,
     /// 402, kept under the key.
     Declined,
+    /// 400: a parameter is wrong; nothing is kept under the key.
+    Invalid,
+    /// It is carried out, and its payment is not at an end.
+    Processing,
     /// 500, kept under the key, and nothing is done.
     Stored500,
     /// It is carried out, and 500 is kept under the key.
@@ -102,6 +106,7 @@ impl Stripe {
         match fault {
             Some(Fault::NotSent) => return Err(CallError::NotSent("no connection")),
             Some(Fault::InProgress) => return Ok(error(409, "idempotency_error")),
+            Some(Fault::Invalid) => return Ok(error(400, "invalid_request_error")),
             _ => {}
         }
         if let Some((body, status, said)) = state.keys.get(&key) {
@@ -117,6 +122,7 @@ impl Stripe {
                 state.kept.push(kept);
                 match fault {
                     Some(Fault::Done500) => (500, json!({"error": {"type": "api_error"}})),
+                    Some(Fault::Processing) => (200, json!({"id": id, "status": "processing"})),
                     _ => (200, json!({"id": id, "status": "succeeded"})),
                 }
             }

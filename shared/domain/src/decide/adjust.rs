@@ -111,17 +111,18 @@ pub fn post(
         let note = format!("{captured} would be captured, and {reversed} was reversed");
         return Err(NoEffect::Review(Class::NotPossible, note));
     }
-    if entry.amount > Micros::ZERO && !balance.covers(entry.amount) {
-        return Err(funds_short(entry.amount, balance));
-    }
+    let borne = |posting: Posting| match posting.borne_by(balance) {
+        Ok(()) => Ok(posting),
+        Err(need) => Err(funds_short(need, balance)),
+    };
     let mut entry = Entry { reference: Some(reference.to_string()), ..entry };
     if crate::planted::on("adjust-without-key") {
         entry.reference = None; // PLANTED
         let sort_key = format!("a|{}", entry.created_ms);
-        return from_available(entry, Account::Revenue, sort_key, balance).map_err(beyond);
+        return from_available(entry, Account::Revenue, sort_key, balance).map_err(beyond).and_then(borne);
     }
     let posting = back_to(entry, Account::Revenue, keys::adjust_sk(reference), balance, back).map_err(beyond)?;
-    Ok(posting.with_slot(keys::slot_sk(ledger.next_change())))
+    Ok(borne(posting)?.with_slot(keys::slot_sk(ledger.next_change())))
 }
 
 fn review(class: Class, note: &str) -> Decision {

@@ -1,6 +1,6 @@
 //! payment-failed: the payment provider says that a payment of a postpaid wallet came to nothing. What was charged stays owed,
 //! so nothing is posted; a person is asked, unless the charge's own answer said so and its review is open, or the payment
-//! succeeded after all.
+//! succeeded after all. A payment that names no charge of ours is somebody's own, such as a top-up, and nothing is owed of it.
 
 use super::{Ask, NoEffect};
 use crate::intent::{Intent, IntentState};
@@ -33,6 +33,12 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> NoEffect {
         Some(charge) => {
             NoEffect::Review(Class::Declined, format!("the payment of {} failed: what was charged is owed", charge.by))
         }
-        None => NoEffect::Review(Class::Declined, "a payment failed that no charge of ours is of".to_owned()),
+        None if ask.envelope.data.get("charge").is_none_or(String::is_empty) => NoEffect::Noop(
+            Class::NotPossible,
+            "a payment failed that is of no charge: nothing was posted of it".to_owned(),
+        ),
+        None => {
+            NoEffect::Review(Class::Declined, "a payment failed that names a charge which does not exist".to_owned())
+        }
     }
 }

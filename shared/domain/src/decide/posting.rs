@@ -94,6 +94,16 @@ impl Posting {
         }
     }
 
+    /// Whether the wallet bears what the posting takes, by the very amount that its commit is conditioned on: of a postpaid
+    /// wallet that is what moves now, which is not what was priced.
+    ///
+    /// # Errors
+    /// What is needed, where the available balance has less.
+    pub fn borne_by(&self, balance: &Balance) -> Result<(), Micros> {
+        let need = self.delta.need;
+        if need <= Micros::ZERO || balance.covers(need) { Ok(()) } else { Err(need) }
+    }
+
     /// With a transition to put.
     #[must_use]
     pub fn with_transition(mut self, transition: Option<Transition>) -> Self {

@@ -129,11 +129,10 @@ impl Case<'_> {
             return self.release(hold);
         }
         let above = self.charge.minus(hold).unwrap_or(Micros::ZERO).max(Micros::ZERO);
-        let (captured, need, uncharged) = match self.ask.overage(self.job()) {
+        let (captured, need, uncharged) = match self.overage() {
             _ if above == Micros::ZERO => (self.charge, Micros::ZERO, Micros::ZERO),
             Overage::Cap => (hold, Micros::ZERO, above),
-            Overage::Available if self.balance.covers(above) => (self.charge, above, Micros::ZERO),
-            Overage::Available => return Decision::None(self.short(above)),
+            Overage::Available => (self.charge, above, Micros::ZERO),
             Overage::Review => {
                 let note = format!("the charge {} is above the hold {hold}", self.charge);
                 return Decision::None(NoEffect::Review(Class::Overage, note));
@@ -154,6 +153,9 @@ impl Case<'_> {
                 Err(_) => return Decision::None(self.short(captured)),
             },
         };
+        if let Err(need) = posting.borne_by(self.balance) {
+            return Decision::None(self.short(need));
+        }
         Decision::Commit(Box::new(posting.with_transition(self.transition).with_checks(checks)))
     }
 
@@ -179,22 +181,30 @@ impl Case<'_> {
     /// Charges the available balance, since the hold is gone. The hold still says how much was foreseen.
     fn late(self) -> Decision {
         let foreseen = self.records.hold().is_ok_and(|hold| self.charge <= hold);
-        let overage = self.ask.overage(self.job());
+        let overage = self.overage();
         if overage == Overage::Review && !foreseen {
             let note = format!("the charge {} is above the hold, which is closed", self.charge);
             return Decision::None(NoEffect::Review(Class::Overage, note));
         }
         let uncharged = above_cap(self.records, overage == Overage::Cap, self.charge);
         let charge = self.charge.minus(uncharged).unwrap_or(Micros::ZERO); // at least the hold is left
-        if !self.balance.covers(charge) {
-            return Decision::None(self.short(charge));
-        }
         let mut entry = self.entry(EntryKind::LateCapture, charge, Micros::ZERO);
         entry.uncharged = uncharged;
         let sort_key = keys::late_capture_sk(self.version);
         match from_available(entry, Account::Revenue, sort_key, self.balance) {
-            Ok(posting) => Decision::Commit(Box::new(posting.with_transition(self.transition))),
+            Ok(posting) => match posting.borne_by(self.balance) {
+                Ok(()) => Decision::Commit(Box::new(posting.with_transition(self.transition))),
+                Err(need) => Decision::None(self.short(need)),
+            },
             Err(_) => Decision::None(self.short(charge)),
+        }
+    }
+
+    /// Of a postpaid wallet there is no hold to cap at: a cap would give the job away, so no waiver makes one.
+    fn overage(&self) -> Overage {
+        match self.balance.postpaid {
+            Some(_) => Overage::Available,
+            None => self.ask.overage(self.job()),
         }
     }
 

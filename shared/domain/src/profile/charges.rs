@@ -105,6 +105,19 @@ fn build(name: &str, value: &Spanned<DeValue<'_>>, profiles: &Profiles) -> Resul
             return Err(Problem::new(&[field], cause, "add it, or correct the name"));
         }
     }
+    // Without it a charge is settled and nobody could say which payment a refund is of.
+    if let Some(table) = profiles.destination(&raw.to) {
+        let lookup = table.rules.lookup.as_ref();
+        let (field, missing) = (["to"], "a refund needs the payment's id");
+        if table.rules.id.is_none() {
+            let cause = format!("[destinations.{}] has no `id`, and {missing}", raw.to);
+            return Err(Problem::new(&field, cause, "say where its answers have the id"));
+        }
+        if lookup.is_some_and(|lookup| lookup.id.is_none()) {
+            let cause = format!("[destinations.{}.lookup] has no `id`, and {missing}", raw.to);
+            return Err(Problem::new(&field, cause, "say where the look-up's answer has the id"));
+        }
+    }
     if profiles.destination(&raw.refunds).is_some_and(|table| table.rules.lookup.is_some()) {
         let cause = "a look-up finds payments: it would say of every refund that it was not done";
         return Err(Problem::new(&["refunds"], cause, "name a table of its own without `lookup`"));
