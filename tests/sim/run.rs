@@ -17,7 +17,7 @@ use crate::oracle::told::QUEUE;
 use crate::provider;
 use crate::scenario::{Action, Scenario, What};
 use crate::secrecy;
-use crate::world::{PREFIX, World};
+use crate::world::{Knobs, PREFIX, World, tune_queues};
 
 /// The relay's schedule.
 const RELAY_EVERY: Duration = Duration::from_secs(60);
@@ -159,6 +159,8 @@ async fn until_rest(stage: &Stage) {
         sleep(LOOK_EVERY.min(Duration::from_millis(left_ms))).await;
     }
     net.heal();
+    // A message that is seen again under its running handler is a fault as well.
+    tune_queues(&stage.world.aws, &Knobs { visibility_s: 180, ..stage.scenario.knobs.clone() });
     let healed_ms = net.elapsed_ms();
     let within_ms = REST_WITHIN_MS + u64::try_from(stage.scenario.knobs.policy.max_age_ms).unwrap_or(0);
     loop {

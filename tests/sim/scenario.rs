@@ -232,9 +232,10 @@ pub struct Scenario {
 impl Scenario {
     /// True when nothing at all goes wrong in it: then everything must be prompt.
     pub fn is_quiet(&self) -> bool {
-        let purges = self.actions.iter().any(|action| matches!(action.what, What::Purge(_)));
+        let disturbs = |action: &Action| matches!(action.what, What::Purge(_) | What::Pause(..));
+        let disturbed = self.actions.iter().any(disturbs);
         let plan = &self.plan;
-        !purges
+        !disturbed
             && plan.outside == 0
             && plan.rate == 0
             && plan.fixed.is_empty()

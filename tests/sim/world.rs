@@ -379,7 +379,8 @@ async fn queues(aws: &EmbeddedAws, net: &Net, function: &'static str, seed: u64,
     Queues::new(aws_sdk_sqs::Client::from_conf(config.build()), urls)
 }
 
-fn tune_queues(aws: &EmbeddedAws, knobs: &Knobs) {
+/// Sets the queues' attributes to what a scenario wants.
+pub fn tune_queues(aws: &EmbeddedAws, knobs: &Knobs) {
     for name in aws.queues().queue_names() {
         let mut attributes = aws.queues().attributes(&name).unwrap();
         attributes.visibility_timeout_s = knobs.visibility_s;

@@ -179,8 +179,8 @@ impl Inner {
         let billed = event.kind == "job.completed" || (job.model == "partial-1" && event.usage.is_some());
         let price = if billed { event.price().unwrap_or(0) } else { 0 };
         let due = if job.model == "cap-1" || job.model == "partial-1" { price.min(self.hold(pk)) } else { price };
-        if sk == "c" && entry.n("am") != due || sk != "c" && entry.n("am") != price {
-            self.wrong(format!("4: {pk} {sk} charges {} for {price}", entry.n("am")));
+        if entry.n("am") != due {
+            self.wrong(format!("4: {pk} {sk} charges {} for {due}", entry.n("am")));
         }
         if entry.has("us") && entry.usage() != event.usage {
             self.wrong(format!("7: {pk} {sk} charges other usage than its event says"));

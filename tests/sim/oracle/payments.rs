@@ -67,7 +67,8 @@ impl Inner {
         });
         let told = matches!(class, "attempts-exhausted" | "crashed");
         let allowed = match state {
-            "closed" => done,
+            // The effect outranks its record, whose close may be what was lost.
+            "closed" | "wait" => done,
             "noop" => of_others,
             "review" => done || told || !payment.funds(), // a refund may find the money spent
             _ => false,
