@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use local::world::{WorldConfig, answer};
+use local::world::WorldConfig;
 use serde_json::{Value, json};
-use signature::{Headers, Recipe, Request, Secret, Verifier};
 
 use super::scene::Scene;
 
@@ -30,20 +29,10 @@ async fn stripe(scene: &Scene, id: &str, kind: &str, livemode: bool, object: Val
 
 /// Sends one of Stripe's events and leaves its message on its way.
 async fn send(scene: &Scene, id: &str, kind: &str, livemode: bool, object: Value) -> (u16, String) {
-    let now_ms = scene.world.stack.app.clock.now_ms();
+    let created_s = scene.world.stack.app.clock.now_ms() / 1000;
     let mut object = object;
     object["metadata"] = json!({"tenant": "t1", "wallet": "w1"});
-    let body = json!({
-        "id": id, "object": "event", "type": kind, "created": now_ms / 1000, "livemode": livemode,
-        "data": {"object": object},
-    })
-    .to_string();
-    let signer = Verifier::new(Recipe::named("stripe").unwrap(), vec![Secret::new("test", SECRET)]).unwrap();
-    let headers = Headers::default();
-    let request = Request { method: "POST", url: None, headers: &headers, body: body.as_bytes() };
-    let signed = signer.sign(id, now_ms, &request).unwrap();
-    let event = scene.world.event("POST", "/webhooks/stripe", signed, Some(&body));
-    answer(&scene.world.stack.webhook(&event).await)
+    crate::sender::stripe(&scene.world, ("stripe", SECRET), (id, kind), created_s, livemode, &object).await
 }
 
 fn intent(payment: &str, currency: &str, minor: i64) -> Value {

@@ -12,10 +12,9 @@ mod webhooks;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use local::world::{World, WorldConfig, answer, event_body};
+use local::world::{World, WorldConfig, event_body};
 use runtime::lambda::PROVIDERS_TOML;
 use serde_json::{Value, json};
-use signature::{Headers, Recipe, Request, Secret, Verifier};
 
 use crate::harness::{items, relay_has_run};
 use stripe::{Edge, Kept, Stripe};
@@ -162,18 +161,9 @@ impl Scene {
 
     /// One of Stripe's events about a payment.
     pub async fn webhook(&self, id: &str, kind: &str, object: Value) {
-        let now_ms = self.world.stack.app.clock.now_ms();
-        let body = json!({
-            "id": id, "object": "event", "type": kind, "created": local::world::BEGINS_MS / 1000, "livemode": true,
-            "data": {"object": object},
-        })
-        .to_string();
-        let signer = Verifier::new(Recipe::named("stripe").unwrap(), vec![Secret::new("test", SECRET)]).unwrap();
-        let headers = Headers::default();
-        let request = Request { method: "POST", url: None, headers: &headers, body: body.as_bytes() };
-        let signed = signer.sign(id, now_ms, &request).unwrap();
-        let event = self.world.event("POST", "/webhooks/stripe-billing", signed, Some(&body));
-        let answered = answer(&self.world.stack.webhook(&event).await);
+        let created_s = local::world::BEGINS_MS / 1000;
+        let endpoint = ("stripe-billing", SECRET);
+        let answered = crate::sender::stripe(&self.world, endpoint, (id, kind), created_s, true, &object).await;
         assert!(answered.0 < 300 && answered.1 != "quarantined", "{id}: {answered:?}");
         self.world.drain().await.unwrap();
     }

@@ -270,6 +270,26 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+/// What a test needs that holds a loader and its shape together.
+#[cfg(test)]
+pub(crate) mod fields {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+    use std::collections::BTreeSet;
+
+    use super::{Kind, json_schema};
+
+    /// The fields of a loader: serde's own message lists them.
+    pub(crate) fn of_loader<T: for<'de> serde::Deserialize<'de>>() -> BTreeSet<String> {
+        let error = toml::from_str::<T>("zzz = 1").err().unwrap();
+        error.message().split('`').skip(3).step_by(2).map(str::to_owned).collect()
+    }
+
+    /// The fields of a shape.
+    pub(crate) fn of_shape(kind: &Kind) -> BTreeSet<String> {
+        json_schema("", kind)["properties"].as_object().unwrap().keys().cloned().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{distance, nearest};

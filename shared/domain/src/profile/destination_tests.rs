@@ -1,14 +1,11 @@
 //! Each mistake in a destination has its line, its cause and its remedy, and no secret is repeated.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use std::collections::BTreeSet;
-
-use serde_json::Value;
-
 use super::super::Profiles;
 use super::super::destination_shape::{AUTH, BREAKER, DESTINATION_TABLE, LOOKUP, MATCH_TABLE, SIGN};
 use super::*;
-use crate::config::shape::{Kind, json_schema};
+use crate::config::shape::Kind;
+use crate::config::shape::fields::{of_loader, of_shape};
 
 const GOOD: &str = r#"[destinations.board]
 url = "env:BOARD_URL"
@@ -112,18 +109,10 @@ fn a_status_that_the_file_gives_another_meaning_has_that_one() {
 /// The names that serde's own message lists are those of the shape.
 #[test]
 fn the_shape_has_the_fields_of_the_loader() {
-    fn loader<T: for<'de> Deserialize<'de>>() -> BTreeSet<String> {
-        let error = toml::from_str::<T>("zzz = 1").err().unwrap();
-        error.message().split('`').skip(3).step_by(2).map(str::to_owned).collect()
-    }
-    fn fields(schema: &Value) -> BTreeSet<String> {
-        schema["properties"].as_object().unwrap().keys().cloned().collect()
-    }
-    let table = |kind: &Kind| fields(&json_schema("", kind));
-    assert_eq!(loader::<RawDestination>(), table(&DESTINATION_TABLE));
-    assert_eq!(loader::<RawAuth>(), table(&Kind::Table(AUTH)));
-    assert_eq!(loader::<RawBodyMatch>(), table(&Kind::Table(MATCH_TABLE)));
-    assert_eq!(loader::<RawLookUp>(), table(&Kind::Table(LOOKUP)));
-    assert_eq!(loader::<RawBreaker>(), table(&Kind::Table(BREAKER)));
-    assert_eq!(loader::<RawSign>(), table(&Kind::Table(SIGN)));
+    assert_eq!(of_loader::<RawDestination>(), of_shape(&DESTINATION_TABLE));
+    assert_eq!(of_loader::<RawAuth>(), of_shape(&Kind::Table(AUTH)));
+    assert_eq!(of_loader::<RawBodyMatch>(), of_shape(&Kind::Table(MATCH_TABLE)));
+    assert_eq!(of_loader::<RawLookUp>(), of_shape(&Kind::Table(LOOKUP)));
+    assert_eq!(of_loader::<RawBreaker>(), of_shape(&Kind::Table(BREAKER)));
+    assert_eq!(of_loader::<RawSign>(), of_shape(&Kind::Table(SIGN)));
 }

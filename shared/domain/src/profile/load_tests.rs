@@ -1,18 +1,14 @@
 //! Each mistake in a profile has its line, its cause and its remedy, and no secret is repeated.
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use std::collections::BTreeSet;
-
-use serde::Deserialize;
-use serde_json::Value;
-
 use super::super::board::{RawBoard, RawUpdate};
 use super::super::secret::RawSecretTable;
 use super::super::shape::{
     BOARD, BOARD_UPDATE, EVENT, FIELDS, ONLY_IF, POLICIES, PROVIDER, RECIPE, SECRET_TABLE, TIME,
 };
 use super::{Profiles, Raw, RawEvent, RawFields, RawOnlyIf, RawPolicies, RawTime};
-use crate::config::shape::{Kind, json_schema};
+use crate::config::shape::Kind;
+use crate::config::shape::fields::{of_loader, of_shape};
 
 const GOOD: &str = r#"[providers.mine]
 owner = "team"
@@ -109,22 +105,14 @@ fn a_table_that_stands_twice_is_told_at_the_second() {
 /// The names that serde's own message lists are those of the shape.
 #[test]
 fn the_shape_has_the_fields_of_the_loader() {
-    fn loader<T: for<'de> Deserialize<'de>>() -> BTreeSet<String> {
-        let error = toml::from_str::<T>("zzz = 1").err().unwrap();
-        error.message().split('`').skip(3).step_by(2).map(str::to_owned).collect()
-    }
-    fn fields(schema: &Value) -> BTreeSet<String> {
-        schema["properties"].as_object().unwrap().keys().cloned().collect()
-    }
-    let table = |kind: &Kind| fields(&json_schema("", kind));
-    assert_eq!(loader::<Raw>(), table(&PROVIDER));
-    assert_eq!(loader::<RawEvent>(), table(&EVENT));
-    assert_eq!(loader::<RawFields>(), table(&Kind::Table(FIELDS)));
-    assert_eq!(loader::<RawPolicies>(), table(&Kind::Table(POLICIES)));
-    assert_eq!(loader::<RawBoard>(), table(&Kind::Table(BOARD)));
-    assert_eq!(loader::<RawUpdate>(), table(&Kind::Table(BOARD_UPDATE)));
-    assert_eq!(loader::<RawTime>(), table(&Kind::Table(TIME)));
-    assert_eq!(loader::<RawOnlyIf>(), table(&Kind::Table(ONLY_IF)));
-    assert_eq!(loader::<RawSecretTable>(), table(&Kind::Table(SECRET_TABLE)));
-    assert_eq!(loader::<signature::Recipe>(), table(&Kind::Table(RECIPE)));
+    assert_eq!(of_loader::<Raw>(), of_shape(&PROVIDER));
+    assert_eq!(of_loader::<RawEvent>(), of_shape(&EVENT));
+    assert_eq!(of_loader::<RawFields>(), of_shape(&Kind::Table(FIELDS)));
+    assert_eq!(of_loader::<RawPolicies>(), of_shape(&Kind::Table(POLICIES)));
+    assert_eq!(of_loader::<RawBoard>(), of_shape(&Kind::Table(BOARD)));
+    assert_eq!(of_loader::<RawUpdate>(), of_shape(&Kind::Table(BOARD_UPDATE)));
+    assert_eq!(of_loader::<RawTime>(), of_shape(&Kind::Table(TIME)));
+    assert_eq!(of_loader::<RawOnlyIf>(), of_shape(&Kind::Table(ONLY_IF)));
+    assert_eq!(of_loader::<RawSecretTable>(), of_shape(&Kind::Table(SECRET_TABLE)));
+    assert_eq!(of_loader::<signature::Recipe>(), of_shape(&Kind::Table(RECIPE)));
 }
