@@ -319,3 +319,44 @@ pub fn overwrite(world: &World, table: &str, item: &Value) {
 pub fn now_ms(world: &World) -> i64 {
     world.clock.now_ms()
 }
+
+/// A process that dies at its n-th call from [`DiesAt::begin`] on, before or after that call took hold; so many calls in
+/// all meet the fault, as the client repeats them.
+#[derive(Debug)]
+pub struct DiesAt {
+    at: usize,
+    after: bool,
+    dead: usize,
+    fault: Fault,
+    seen: AtomicUsize,
+}
+
+impl DiesAt {
+    /// More calls than any test makes.
+    const ALIVE: usize = usize::MAX / 2;
+
+    pub fn new(at: usize, after: bool, dead: usize, fault: Fault) -> Arc<Self> {
+        Arc::new(Self { at, after, dead, fault, seen: AtomicUsize::new(Self::ALIVE) })
+    }
+
+    /// Its calls count from now on.
+    pub fn begin(&self) {
+        self.seen.store(0, Ordering::SeqCst);
+    }
+
+    /// It lives from now on; whether it had died.
+    pub fn end(&self) -> bool {
+        self.seen.swap(Self::ALIVE, Ordering::SeqCst) > self.at
+    }
+}
+
+impl CallHook for DiesAt {
+    fn on_call(&self, _call: &Call) -> HookDecision {
+        let seen = self.seen.fetch_add(1, Ordering::SeqCst);
+        match () {
+            () if seen < self.at || seen >= self.at.saturating_add(self.dead) => HookDecision::Pass,
+            () if seen == self.at && self.after => HookDecision::FailAfter(self.fault.clone()),
+            () => HookDecision::FailBefore(self.fault.clone()),
+        }
+    }
+}

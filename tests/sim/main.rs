@@ -48,7 +48,7 @@ const CI_RANDOM: u64 = 700;
 /// Of all single faults, and of all pairs, a CI run takes one in so many.
 const CI_SINGLES: usize = 6;
 const CI_PAIRS: usize = 30;
-/// Scenarios at most for call sites that the parts missed.
+/// Scenarios at most, or at a time, for call sites that the parts missed.
 const CI_RARE: usize = 60;
 /// Soak scenarios of a CI run, and the hours that each lasts at most.
 const CI_SOAK: u64 = 4;
@@ -114,7 +114,12 @@ fn many(args: &Args) -> Summary {
             let rare: Vec<Scenario> = singles.iter().filter(hits).take(CI_RARE).cloned().collect();
             summary.report.join(all_of(threads, &rare, 1));
             let missed: Vec<String> = summary.report.never_hit().into_iter().map(str::to_owned).collect();
-            summary.report.join(all_of(threads, &just_there(&missed, args.from), 1));
+            for some in just_there(&missed, args.from).chunks(CI_RARE) {
+                if summary.report.never_hit().is_empty() {
+                    break;
+                }
+                summary.report.join(all_of(threads, some, 1));
+            }
             summary.planted = planted::find_all(threads, planted::SEEDS, None);
             summary.deterministic = Some(TWICE.into_iter().all(tells_the_same_elsewhere));
             summary.judge_coverage = true;

@@ -125,6 +125,11 @@ impl Net {
         self.tell(|| "---- the faults stop ----".to_owned());
     }
 
+    /// True once they have stopped.
+    pub fn is_healed(&self) -> bool {
+        self.lock().healed
+    }
+
     /// Runs a function once; `None` when its sandbox was killed.
     pub async fn invoke<T>(&self, function: &'static str, run: impl Future<Output = T>) -> Option<T> {
         let invocation = {

@@ -14,11 +14,11 @@ use crate::world::World;
 pub async fn create_wallet(world: &World, wallet: &str, funds: i64) {
     let path = format!("/control/tenants/t1/wallets/{wallet}");
     let created = world.ask("PUT", &path, &json!({"currency": "USD"})).await;
-    debug_assert!(created.is_some_and(|(status, _)| status == 201), "a wallet can be created");
+    assert!(created.is_some_and(|(status, _)| status == 201), "a wallet can be created");
     if funds > 0 {
         let body = json!({"amount": decimal(funds), "reference": "first"});
         let funded = world.ask("POST", &format!("{path}/fund"), &body).await;
-        debug_assert!(funded.is_some_and(|(status, _)| status == 201), "a wallet can be funded");
+        assert!(funded.is_some_and(|(status, _)| status == 201), "a wallet can be funded");
     }
 }
 

@@ -227,7 +227,8 @@ struct Way {
 
 impl Way {
     async fn carry(&self, call: Call, fault: Option<Kind>, invocation: &Invocation) -> Result<Reply, CallError> {
-        if self.there.net.elapsed_ms() < self.there.lock().away_until_ms {
+        let away = !self.there.net.is_healed() && self.there.net.elapsed_ms() < self.there.lock().away_until_ms;
+        if away {
             return Err(CallError::NotSent("no connection"));
         }
         let Some(kind) = fault else { return self.sent(call, Manner::Plain).await };

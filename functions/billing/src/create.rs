@@ -114,5 +114,8 @@ fn submission(app: &App, work: &Work, asked: &BookingVersion, balance: Option<&B
     };
     let tenant: TenantId = asked.tenant.clone();
     let job = request.job(tenant, asked.job.clone(), &app.profiles, &app.prices, app.clock.now_ms())?;
-    balance.map_or(Ok(job.clone()), |balance| request.on(balance, job))
+    match balance {
+        Some(balance) => request.on(balance, job),
+        None => Ok(job),
+    }
 }

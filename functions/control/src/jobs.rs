@@ -73,7 +73,7 @@ async fn try_submit(app: &App, request: &SubmitJob, asked: &Job) -> Result<Optio
         && let Some(other) = app.store.get_ref(&asked.provider, reference).await?
         && (&other.tenant, &other.job) != (&asked.tenant, &asked.job)
     {
-        return problem(Problem::conflict("this provider_job_ref already names another job"));
+        return problem(Problem::conflict(REF_TAKEN));
     }
     if !balance.covers(asked.hold) {
         let detail = format!(
@@ -106,14 +106,20 @@ async fn submitted_before(
     let (None, Some(reference), true) =
         (&stands.provider_ref, &asked.provider_ref, bare.request_hash == stands.request_hash)
     else {
-        return Err(Problem::conflict("this job was submitted with other content"));
+        return Err(Problem::conflict(
+            "this job was submitted with other content: look at it with GET, and use another job id for another job",
+        ));
     };
     match app.store.attach_ref(stands, reference).await.map_err(unavailable)? {
         Attached::Ours => Ok(GatewayResponse::json(200, &submission_json(stands))),
         Attached::Other => Err(Problem::conflict("this job has another provider_job_ref: it is attached once")),
-        Attached::Taken => Err(Problem::conflict("this provider_job_ref already names another job")),
+        Attached::Taken => Err(Problem::conflict(REF_TAKEN)),
     }
 }
+
+/// Two jobs never share a reference.
+const REF_TAKEN: &str =
+    "this provider_job_ref already names another job: give the reference of this job, or leave it out";
 
 fn submission_json(job: &Job) -> Value {
     json!({

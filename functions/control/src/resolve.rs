@@ -52,9 +52,9 @@ impl Request {
     pub(crate) fn check(self) -> Result<Self, Problem> {
         check_reason(&self.reason)?;
         match (self.action, self.alternative) {
-            (Action::Approve, None) => {
-                Err(Problem::invalid("alternative: an approval names one: \"cap\" or \"available\""))
-            }
+            (Action::Approve, None) => Err(Problem::invalid(
+                "alternative: an approval names one: \"cap\" or \"available\" for a charge, \"resend\" for an unknown outcome",
+            )),
             (Action::Retry | Action::Close, Some(_)) => Err(Problem::invalid("alternative: only an approval has one")),
             _ if self.release && self.action != Action::Close => {
                 Err(Problem::invalid("release: only a close releases"))
@@ -236,7 +236,8 @@ async fn operation(app: &App, key: &OperationKey, request: &Request) -> Result<P
         return Err(Refusal::Problem(not_possible(detail)));
     }
     if request.alternative.is_some_and(|alternative| !alternative.fits(record)) {
-        let detail = format!("a review of class {} has another alternative", record.class.name());
+        let with = if record.class == Class::UnknownOutcome { "`resend`" } else { "`cap` or `available`" };
+        let detail = format!("a review of class {} is approved with {with}", record.class.name());
         return Err(Refusal::Problem(not_possible(detail)));
     }
     if request.alternative == Some(Alternative::Cap) && is_postpaid(app, key, &records.receipt).await? {

@@ -60,7 +60,8 @@ pub(crate) async fn create(
             Ok(GatewayResponse::json(200, &wallet_json(&tenant, &wallet, &stands)))
         }
         WalletCreated::Exists(stands) => Err(Problem::conflict(format!(
-            "wallet {:?} exists with currency {} and credit limit {}, {}",
+            "wallet {:?} exists with currency {} and credit limit {}, {}; a wallet's terms never change: ask with its own (GET shows \
+             them), or use another wallet",
             wallet.as_str(),
             stands.currency,
             stands.credit_limit,

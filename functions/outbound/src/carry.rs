@@ -128,7 +128,7 @@ fn held(ask: &Ask<'_>, intent: &Intent, wait: NoEffect) -> NoEffect {
 
 /// Another try after a wait, in the words of the last one.
 fn later(intent: &Intent) -> NoEffect {
-    let result = intent.result.as_ref().filter(|result| result.attempt == intent.attempts);
+    let result = intent.last_result();
     let class = if result.is_some_and(|result| result.refused) { Class::Refused } else { Class::Transient };
     let note = result.map_or("no answer was recorded", |result| result.note.as_str());
     NoEffect::Wait(class, format!("{}: {note}", intent.to))

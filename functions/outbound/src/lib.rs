@@ -11,7 +11,6 @@ mod http;
 mod order;
 mod way;
 
-use domain::charge::is_charge;
 use domain::decide::NoEffect;
 use domain::decide::forward::{self, Decision};
 use domain::ids::ItemId;
@@ -76,10 +75,10 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     let configured = configured(app, work);
     // What was written down leaves as it was written, whatever the profile says by now: it is asked for a new intent only.
     let to = configured.map(|forward| forward.to.to_string()).unwrap_or_default();
-    let charge = is_own(&work.key.event) && is_charge(&work.receipt.event_type);
+    let charge = domain::charge::is_of(&work.key.event);
     let charged = if charge { app.charge_intent(&work.key, &work.receipt) } else { None };
-    let asked =
-        charged.clone().unwrap_or_else(|| Intent::forward(&work.key, &work.receipt, &to, group, app.clock.now_ms()));
+    let without_tables = charge && charged.is_none();
+    let asked = charged.unwrap_or_else(|| Intent::forward(&work.key, &work.receipt, &to, group, app.clock.now_ms()));
     let ask = work.ask(app);
     let stands = app.store.get_intent(&asked.key).await?;
     match (forward::decide(&ask, &asked, stands.as_ref()), stands) {
@@ -89,10 +88,8 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
         }
         (Decision::None(verdict), _) => Ok(Some(verdict)),
         (Decision::Carry, Some(intent)) => carry::carry(app, &ask, intent).await,
-        (Decision::Put | Decision::Carry, _) if charge => match charged {
-            Some(intent) => app.store.put_intent(&intent).await.map(|()| None),
-            None => Ok(Some(no_charges(&work.key.item))),
-        },
+        (Decision::Put | Decision::Carry, _) if without_tables => Ok(Some(no_charges(&work.key.item))),
+        (Decision::Put | Decision::Carry, _) if charge => app.store.put_intent(&asked).await.map(|()| None),
         (Decision::Put | Decision::Carry, _) => match configured {
             Some(forward) => put(app, asked, &forward.to).await,
             None => {
@@ -105,7 +102,9 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
 
 /// The file has not the tables of a payment provider any more, or not yet.
 fn no_charges(name: &ItemId) -> NoEffect {
-    let note = format!("providers.toml has no table [charges.{name}], or not the destinations that it names");
+    let note = format!(
+        "providers.toml has no table [charges.{name}], or not the destinations that it names: add them and deploy"
+    );
     NoEffect::Wait(Class::Refused, note)
 }
 

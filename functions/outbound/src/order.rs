@@ -1,4 +1,5 @@
-//! The order of a subscription: an event of our own is not sent before the one that comes before it in its line.
+//! The order of a line, of a subscription or of a booking's versions: an event of our own is not sent before the one that
+//! comes before it.
 //!
 //! A destination that took the first too late would else get the second first. Waiting is no try: only the limit of age
 //! applies, so a line goes on by itself when an outage ends. An event in review holds back its line until a person has
@@ -15,8 +16,9 @@ use store::StoreError;
 /// The wait of an event whose line's event before it is not over yet; `None` when it may be sent.
 pub async fn held_back(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     let before = work.receipt.envelope.ordered.get(work.key.item.as_str()).filter(|id| !id.is_empty());
-    let Some(before) = before.and_then(|id| EventId::try_from(id.clone()).ok()) else { return Ok(None) };
-    let event = EventRef { provider: work.key.event.provider.clone(), id: before };
+    let Some(before) = before else { return Ok(None) };
+    let id = EventId::try_from(before.clone()).map_err(|_| StoreError::Corrupt { what: "line" })?;
+    let event = EventRef { provider: work.key.event.provider.clone(), id };
     let key = OperationKey { event: event.clone(), ..work.key.clone() };
     if over(app, &key).await? || domain::planted::on("later-told-first") {
         // PLANTED
@@ -25,7 +27,7 @@ pub async fn held_back(app: &App, work: &Work) -> Result<Option<NoEffect>, Store
     if let Some(limit) = work.ask(app).over_limit() {
         return Ok(Some(limit));
     }
-    let note = format!("{event} comes before it in this subscription's order, and is not sent yet");
+    let note = format!("{event} comes before it in its line, and is not over yet");
     Ok(Some(NoEffect::Until(Class::NotYet, note, next_look_ms(app, work.receipt.arrival_ms))))
 }
 

@@ -33,7 +33,7 @@ impl<'a> Way<'a> {
         let address = |variable: &str| {
             let note =
                 format!("set the environment variable {variable} of the outbound function, and name it in a profile");
-            app.destinations.get(&to).ok_or(NoEffect::Wait(Class::Refused, note))
+            app.destinations.value(variable).ok_or(NoEffect::Wait(Class::Refused, note))
         };
         match &to {
             Destination::Sqs(variable) => Ok(Self::Sqs(address(variable)?)),
@@ -95,7 +95,7 @@ impl<'a> Way<'a> {
 
 /// The file has no such table any more, or not yet.
 pub(crate) fn no_table(name: &str) -> NoEffect {
-    NoEffect::Wait(Class::Refused, format!("providers.toml has no table [destinations.{name}]"))
+    NoEffect::Wait(Class::Refused, format!("providers.toml has no table [destinations.{name}]: add it and deploy"))
 }
 
 fn taken(sent: Result<(), QueueError>) -> Answer {

@@ -78,7 +78,8 @@ pub enum Verb {
     Reviews(ReviewsArgs),
     /// Try events again over the ordinary path, each effect still once, spaced and recorded
     ///
-    /// Finished events report their recorded result and are not sent. Events that were ignored or quarantined are planned
+    /// Finished events report their recorded result and are not sent, except events of our own (provider own): what was told
+    /// is told once more; charges, refunds and jobs on a board never are. Events that were ignored or quarantined are planned
     /// anew by today's profile. Exit codes: 0 every event was replayed, 1 one was not received or cannot be planned, 2 misuse.
     Replay(ReplayArgs),
     /// Stop the effects of a consumer (job, billing, outbound) or a provider while receipts go on

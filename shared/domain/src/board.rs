@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::booking::BookingVersion;
 use crate::envelope::Envelope;
 use crate::event::{EventId, EventRef};
-use crate::ids::{IdError, ItemId, Provider, escape};
+use crate::ids::{IdError, ItemId, escape, percent};
 use crate::intent::{Intent, IntentState, forward_key};
 use crate::json::Pointer;
 use crate::keys;
-use crate::operation::{OperationKey, OperationName, hex_sha256};
-use crate::own::{self, OWN_PROVIDER};
+use crate::operation::{OperationKey, OperationName};
+use crate::own;
 use crate::profile::{Board, HttpDestination};
 use crate::receipt::{Planned, Receipt};
 use crate::told::{Step, Told};
@@ -68,8 +68,12 @@ pub struct Before {
 /// The id of the event for a version: `board.job|t1|b1|2`. What is longer than a key part is named by its hash.
 pub fn event_id(version: &BookingVersion) -> EventId {
     let [tenant, booking] = [version.tenant.as_str(), version.booking.as_str()].map(escape);
-    let text = format!("{EVENT_TYPE}|{tenant}|{booking}|{}", version.version);
-    EventId::text(&text).unwrap_or_else(|_| EventId::derived(&hex_sha256(&text)))
+    own::id_of(EVENT_TYPE, &format!("{tenant}|{booking}|{}", version.version))
+}
+
+/// True for the event of a version.
+pub fn is_of(event: &EventRef) -> bool {
+    own::is_of_type(event, EVENT_TYPE)
 }
 
 /// What the line of a booking is about.
@@ -82,8 +86,7 @@ pub fn subject(version: &BookingVersion) -> String {
 /// # Errors
 /// [`IdError`] never: slug and item are ours.
 pub fn operation(id: &EventId) -> Result<OperationKey, IdError> {
-    let event = EventRef { provider: Provider::new(OWN_PROVIDER)?, id: id.clone() };
-    Ok(OperationKey { event, item: ItemId::new(ITEM)?, name: OperationName::Forward })
+    Ok(OperationKey { event: own::event(id.clone())?, item: ItemId::new(ITEM)?, name: OperationName::Forward })
 }
 
 /// The key of the intent by which the event with this id leaves.
@@ -155,14 +158,11 @@ impl Members {
     }
 
     fn text(&self) -> String {
-        let one = |(name, node): (&String, &Node)| {
-            let value = match node {
-                Node::Value(text) => text.clone(),
-                Node::Object(members) => members.text(),
-            };
-            format!("{}:{value}", serde_json::json!(name))
+        let value = |node: &Node| match node {
+            Node::Value(text) => text.clone(),
+            Node::Object(members) => members.text(),
         };
-        format!("{{{}}}", self.0.iter().map(one).collect::<Vec<_>>().join(","))
+        own::object(&self.0.iter().map(|(name, node)| (name.clone(), value(node))).collect())
     }
 }
 
@@ -201,19 +201,7 @@ pub fn created(intent: Option<&Intent>, over: bool) -> Created {
 
 /// An id as one part of a path (RFC 3986, 2.3); none for one that would lead elsewhere.
 fn segment(id: &str) -> Option<String> {
-    use std::fmt::Write;
-    if matches!(id, "" | "." | "..") {
-        return None;
-    }
-    let mut out = String::new();
-    for byte in id.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}"); // writing to a String cannot fail
-        }
-    }
-    Some(out)
+    (!matches!(id, "" | "." | "..")).then(|| percent(id, b"-._~"))
 }
 
 impl JobUpdate {

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 
 use crate::decide::posting::Posting;
 use crate::envelope::Envelope;
-use crate::event::{EventId, EventRef};
-use crate::ids::{IdError, ItemId, Provider, Reference, escape};
+use crate::event::EventRef;
+use crate::ids::{IdError, ItemId, Reference, escape, percent};
 use crate::intent::{HttpCall, Intent};
 use crate::keys;
 use crate::ledger::{Entry, EntryKind};
 use crate::message::group;
 use crate::money::Micros;
-use crate::operation::{OperationKey, OperationName, hex_sha256};
-use crate::own::OWN_PROVIDER;
+use crate::operation::{OperationKey, OperationName};
+use crate::own::{self, is_of_type};
 use crate::postpaid::{Postpaid, moved};
 use crate::profile::{ChargeForm, Charges, Destination, HttpDestination};
 use crate::receipt::{Planned, Receipt};
@@ -39,15 +39,9 @@ pub struct Outgoing {
     pub intent: Option<Intent>,
 }
 
-/// True for the type of a charge or refund.
-pub fn is_charge(event_type: &str) -> bool {
-    event_type == CHARGE || event_type == REFUND
-}
-
 /// True for the event of a charge or refund: a review of one is told as a provider's is, since it is nobody's telling.
 pub fn is_of(event: &EventRef) -> bool {
-    let begins = |kind: &str| event.id.as_str().strip_prefix(kind).is_some_and(|rest| rest.starts_with('|'));
-    event.provider.as_str() == OWN_PROVIDER && (begins(CHARGE) || begins(REFUND))
+    is_of_type(event, CHARGE) || is_of_type(event, REFUND)
 }
 
 /// The event of a charge or refund by the settlement's key: `own/charge|t1|j1|c`.
@@ -56,9 +50,7 @@ pub fn is_of(event: &EventRef) -> bool {
 /// [`IdError`] never: the slug is ours, and a longer key is named by its hash, behind the same prefix.
 pub fn event_of(kind: &str, entry: &Entry, sort_key: &str) -> Result<EventRef, IdError> {
     let job = entry.job.as_ref().map(|job| escape(job.as_str())).unwrap_or_default();
-    let text = format!("{kind}|{}|{job}|{sort_key}", escape(entry.tenant.as_str()));
-    let id = EventId::text(&text).or_else(|_| EventId::text(&format!("{kind}|sha256:{}", hex_sha256(&text))))?;
-    Ok(EventRef { provider: Provider::new(OWN_PROVIDER)?, id })
+    own::event(own::id_of(kind, &format!("{}|{job}|{sort_key}", escape(entry.tenant.as_str()))))
 }
 
 /// The key of a charge's intent.
@@ -109,25 +101,8 @@ pub fn receipt(posting: &Posting, postpaid: &Postpaid) -> Result<Option<Receipt>
         data,
         ..Envelope::default()
     };
-    let mut receipt = Receipt {
-        claim_token: hex_sha256(event.id.as_str()),
-        event: Some(event),
-        event_type: kind.to_owned(),
-        payload_hash: String::new(),
-        envelope,
-        plan: vec![Planned { item: ItemId::new(postpaid.to.as_str())?, name: OperationName::Forward }],
-        items: Vec::new(),
-        empty: None,
-        note: String::new(),
-        arrival_ms: entry.created_ms,
-        first_sent_ms: None,
-        attempt: None,
-        id_signed: true,
-        key_id: OWN_PROVIDER.to_owned(),
-        trace: None,
-    };
-    receipt.payload_hash = format!("own:{}", hex_sha256(&crate::own::body(&receipt)));
-    Ok(Some(receipt))
+    let plan = vec![Planned { item: ItemId::new(postpaid.to.as_str())?, name: OperationName::Forward }];
+    Ok(Some(own::receipt(event, kind, envelope, plan, entry.created_ms)))
 }
 
 /// The intent of a charge or refund, all of it made from its receipt and the destination's static headers.
@@ -184,21 +159,8 @@ fn stripe(receipt: &Receipt, key: &OperationKey, hash: &str, method: &str) -> (&
 
 /// `application/x-www-form-urlencoded`, in the order given.
 fn form(fields: &[(String, String)]) -> String {
-    let one = |(name, value): &(String, String)| format!("{}={}", encoded(name), encoded(value));
+    let one = |(name, value): &(String, String)| format!("{}={}", percent(name, b"-_."), percent(value, b"-_."));
     fields.iter().map(one).collect::<Vec<_>>().join("&")
-}
-
-fn encoded(text: &str) -> String {
-    use std::fmt::Write;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}"); // writing to a String cannot fail
-        }
-    }
-    out
 }
 
 /// What an entry still has of its charge: what was charged, less what went back of it.

@@ -40,6 +40,20 @@ pub(crate) fn check(what: &'static str, text: &str) -> Result<(), IdError> {
     }
 }
 
+/// Percent-encoding (RFC 3986, 2.1) of all but ASCII letters, digits and the bytes of `plain`.
+pub(crate) fn percent(text: &str, plain: &[u8]) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || plain.contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}"); // writing to a String cannot fail
+        }
+    }
+    out
+}
+
 /// Escapes one part for use between `|` separators: `%` becomes `%25` and `|` becomes `%7C`.
 pub fn escape(part: &str) -> String {
     part.replace('%', "%25").replace('|', "%7C")

@@ -53,8 +53,6 @@ pub const REVIEWS_EXAMINED: usize = 200;
 pub const REPLAY_EVENTS: usize = 250;
 /// Operations of one part of a replay, less those of its first event: a delivery of many items has hundreds.
 pub const REPLAY_OPERATIONS: usize = 1_000;
-/// Writes of one DynamoDB transaction at most (AWS's own limit).
-pub const TRANSACTION_ACTIONS: usize = 100;
 /// Minutes of receipts that one part of a replay looks through.
 pub const REPLAY_MINUTES: i64 = 600;
 /// Time between the due times of two replayed events of one tenant: five a second. This is the rate limit of

@@ -99,10 +99,12 @@ pub struct OwnEvent {
 }
 
 /// The id of an event of our own: its type and the effect's key, whose parts are escaped already. What is longer than
-/// a key part is named by its hash.
-fn id_of(kind: OwnType, key: &str) -> EventId {
-    let text = format!("{}|{key}", kind.as_str());
-    EventId::text(&text).unwrap_or_else(|_| EventId::derived(&hex_sha256(&text)))
+/// a key part is named by its hash, behind the type all the same.
+pub(crate) fn id_of(event_type: &str, key: &str) -> EventId {
+    let hash = || hex_sha256(&format!("{event_type}|{key}"));
+    let short = EventId::text(&format!("{event_type}|{key}"));
+    let short = short.or_else(|_| EventId::text(&format!("{event_type}|sha256:{}", hash())));
+    short.unwrap_or_else(|_| EventId::derived(&hash())) // types are short: never
 }
 
 fn of_job(tenant: &TenantId, job: &JobId) -> String {
@@ -131,7 +133,7 @@ impl OwnEvent {
             data: [("by".to_owned(), transition.by.to_string())].into(),
             ..Envelope::default()
         };
-        let id = id_of(kind, &format!("{}|{}", of_job(tenant, job), transition.version));
+        let id = id_of(kind.as_str(), &format!("{}|{}", of_job(tenant, job), transition.version));
         let subject = keys::job_pk(tenant, job);
         Self { kind, id, subject, at_ms: transition.created_ms, envelope, threshold: None }
     }
@@ -167,7 +169,7 @@ impl OwnEvent {
             data,
             ..Envelope::default()
         };
-        let id = id_of(OwnType::JobSettled, &format!("{}|{sort_key}", of_job(&entry.tenant, job)));
+        let id = id_of(OwnType::JobSettled.as_str(), &format!("{}|{sort_key}", of_job(&entry.tenant, job)));
         let (subject, at_ms) = (keys::job_pk(&entry.tenant, job), entry.created_ms);
         Self { kind: OwnType::JobSettled, id, subject, at_ms, envelope, threshold: None }
     }
@@ -190,7 +192,7 @@ impl OwnEvent {
         };
         let (revision, limit) = (balance.rev + 1, amount(threshold));
         let key = format!("{}|{}|{revision}|{limit}", escape(tenant.as_str()), escape(id.as_str()));
-        let event = id_of(OwnType::LowBalance, &key);
+        let event = id_of(OwnType::LowBalance.as_str(), &key);
         let (subject, threshold) = (keys::wallet_pk(tenant, id), Some((balance.currency, threshold)));
         Self { kind: OwnType::LowBalance, id: event, subject, at_ms: now_ms, envelope, threshold }
     }
@@ -210,7 +212,7 @@ impl OwnEvent {
             ("class".to_owned(), record.class.name()),
             ("revision".to_owned(), record.revision.to_string()),
         ]);
-        let id = id_of(OwnType::ReviewOpened, &format!("{key}|{}", record.revision));
+        let id = id_of(OwnType::ReviewOpened.as_str(), &format!("{key}|{}", record.revision));
         let subject = keys::event_pk(&key.event);
         let at_ms = record.changed_ms;
         Some(Self { kind: OwnType::ReviewOpened, id, subject, at_ms, envelope, threshold: None })
@@ -229,7 +231,10 @@ impl OwnEvent {
             ("class".to_owned(), if unreadable { "unreadable" } else { "conflict" }.to_owned()),
             ("payload_hash".to_owned(), conflict.payload_hash.clone()),
         ]);
-        let id = id_of(kind, &format!("{}|{}|{}", event.provider, escape(event.id.as_str()), conflict.payload_hash));
+        let id = id_of(
+            kind.as_str(),
+            &format!("{}|{}|{}", event.provider, escape(event.id.as_str()), conflict.payload_hash),
+        );
         let (subject, at_ms) = (keys::event_pk(event), conflict.arrival_ms);
         Some(Self { kind, id, subject, at_ms, envelope, threshold: None })
     }
@@ -239,7 +244,7 @@ impl OwnEvent {
     /// # Errors
     /// [`IdError`] never: the slug is ours.
     pub fn name(&self) -> Result<EventRef, IdError> {
-        Ok(EventRef { provider: Provider::new(OWN_PROVIDER)?, id: self.id.clone() })
+        event(self.id.clone())
     }
 
     /// Its receipt, with one `forward` for each subscription. `steps` has those that keep an order, each with the
@@ -289,6 +294,25 @@ fn named(from: Option<&Envelope>) -> Envelope {
     Envelope { tenant, job, wallet, provider_ref: from.provider_ref.clone(), ..Envelope::default() }
 }
 
+/// The event of our own with this id.
+///
+/// # Errors
+/// [`IdError`] never: the slug is ours.
+pub fn event(id: EventId) -> Result<EventRef, IdError> {
+    Ok(EventRef { provider: Provider::new(OWN_PROVIDER)?, id })
+}
+
+/// True for an event of our own of this type.
+pub(crate) fn is_of_type(event: &EventRef, event_type: &str) -> bool {
+    is_own(event) && event.id.as_str().strip_prefix(event_type).is_some_and(|rest| rest.starts_with('|'))
+}
+
+/// True for an event of our own that is told to subscribers; a charge, a refund and a version of a booking each cause an
+/// effect elsewhere, and are told to nobody.
+pub fn is_told(event: &EventRef) -> bool {
+    is_own(event) && !crate::charge::is_of(event) && !crate::board::is_of(event)
+}
+
 /// True for an event of our own.
 pub fn is_own(event: &EventRef) -> bool {
     event.provider.as_str() == OWN_PROVIDER
@@ -330,7 +354,7 @@ pub fn low_balance(
 /// Members as JSON text, by name, so that their order never depends on a feature of the JSON library.
 type Members = BTreeMap<String, String>;
 
-fn object(members: &Members) -> String {
+pub(crate) fn object(members: &Members) -> String {
     let one = |(name, value): (&String, &String)| format!("{}:{value}", json!(name));
     format!("{{{}}}", members.iter().map(one).collect::<Vec<_>>().join(","))
 }

@@ -9,13 +9,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::charge;
 use crate::envelope::{mismatch, missing_field};
 use crate::ids::{ItemId, WalletId};
 use crate::job::{JobRef, Outcome};
 use crate::limits::REPLAY_SPACING_MS;
 use crate::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState, Waivers};
-use crate::own::is_own;
+use crate::own::is_told;
 use crate::profile::Profile;
 use crate::receipt::{EmptyPlan, Planned, Receipt};
 use crate::status::Stage;
@@ -188,10 +187,8 @@ pub fn replay_operation(
     };
     let next = |change| OperationRecord::next(key.clone(), record, change, now_ms, token);
     match (Stage::of(effect.is_some(), record), record) {
-        // A charge is told to nobody: what was sent of it moved money, and its recorded result is the answer.
-        (Stage::Done, _)
-            if is_own(&key.event) && !charge::is_of(&key.event) && record.is_none_or(|r| r.parked.is_none()) =>
-        {
+        // Of what is told to nobody, a charge or a board's job, the recorded result is the answer: it was an effect there.
+        (Stage::Done, _) if is_told(&key.event) && record.is_none_or(|r| r.parked.is_none()) => {
             let again = next(change(record, record.map_or(1, |r| r.generation + 1), 0));
             let waivers = Waivers { again: true, ..again.waivers };
             (result(Became::Again, effect.unwrap_or_default(), Some(due_ms)), Some(again.waiving(waivers)))
@@ -302,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_told_again_and_a_charge_or_refund_is_not_sent_again() {
+    fn what_is_told_is_told_again_and_what_is_an_effect_elsewhere_is_not_sent_again() {
         let again = |event: &str| {
             let event = event.parse().unwrap();
             let key = OperationKey { event, item: ItemId::only(), name: OperationName::Forward };
@@ -310,9 +307,14 @@ mod tests {
             (told.became, write.is_some_and(|record| record.waivers.again))
         };
         assert_eq!(again("own/job.settled|t1|j1|c"), (Became::Again, true));
-        for event in
-            ["own/charge|t1|j1|c", "own/refund|t1|j1|v|r-1", "own/charge|sha256:00ff", "own/refund|sha256:00ff"]
-        {
+        for event in [
+            "own/charge|t1|j1|c",
+            "own/refund|t1|j1|v|r-1",
+            "own/charge|sha256:00ff",
+            "own/refund|sha256:00ff",
+            "own/board.job|t1|b1|2",
+            "own/board.job|sha256:00ff",
+        ] {
             assert_eq!(again(event), (Became::Finished, false), "{event}");
         }
     }

@@ -1,8 +1,8 @@
 //! What a transaction tells beside its effect: receipts of events of our own, and the ends of the lines that keep
 //! their order.
 //!
-//! A line is the events of one subject (a job, a wallet, an event in review) that one ordered subscription is told, in
-//! order of commit. Its end is one item, moved in the transaction of the effect, under the condition that nobody moved
+//! A line is the events of one subject (a job, a wallet, an event in review) that one ordered subscription is told, or the
+//! versions of one booking that a job board is told, in order of commit. Its end is one item, moved in the transaction of the effect, under the condition that nobody moved
 //! it since it was read. So every event knows the one before it, and the outbound consumer sends none before that.
 
 use crate::keys;
@@ -11,7 +11,7 @@ use crate::receipt::Receipt;
 /// One move of a line's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The subscription's name.
+    /// The subscription's name, or the board's item.
     pub subscription: String,
     /// What the line is about.
     pub subject: String,
@@ -41,11 +41,6 @@ impl Told {
     /// True when nothing is told.
     pub fn is_empty(&self) -> bool {
         self.receipts.is_empty()
-    }
-
-    /// How many writes it adds to its transaction.
-    pub fn actions(&self) -> usize {
-        self.receipts.len() + self.steps.len()
     }
 
     /// The end that a line has behind what is told here already.

@@ -8,12 +8,10 @@ use domain::ledger::{Balance, Entry, JobLedger};
 use domain::money::Micros;
 use domain::operation::{OperationKey, OperationState};
 use domain::postpaid::{Back, moved};
-use domain::profile::{Charges, HttpDestination};
 use domain::receipt::Receipt;
 use store::StoreError;
 
 use crate::App;
-use crate::dispatch::message;
 
 const ON_ITS_WAY: &str = "a charge of this job is not at an end yet, so there is nothing to refund: ask again later, or decide \
                           its review";
@@ -49,24 +47,12 @@ impl App {
         Ok(Posting { outgoing: Some(Outgoing { receipt, intent }), ..posting })
     }
 
-    /// Where a charge or refund goes.
-    pub fn charge_destination(&self, key: &OperationKey, event_type: &str) -> Option<(&Charges, &HttpDestination)> {
-        let charges = self.profiles.charges(key.item.as_str())?;
-        let name = if event_type == CHARGE { &charges.to } else { &charges.refunds };
-        Some((charges, self.profiles.destination(name)?))
-    }
-
     /// The intent of a charge or refund; `None` where its tables are missing.
     pub fn charge_intent(&self, key: &OperationKey, receipt: &Receipt) -> Option<Intent> {
-        let (charges, destination) = self.charge_destination(key, &receipt.event_type)?;
+        let charges = self.profiles.charges(key.item.as_str())?;
+        let to = if receipt.event_type == CHARGE { &charges.to } else { &charges.refunds };
+        let destination = self.profiles.destination(to)?;
         Some(charge::intent(key, receipt, charges, destination, self.clock.now_ms()))
-    }
-
-    /// Sends the message of a committed charge.
-    pub(crate) async fn send_charge(&self, posting: &Posting) {
-        let Some(Outgoing { receipt, .. }) = &posting.outgoing else { return };
-        let messages: Vec<_> = receipt.operations().into_iter().map(|key| message(receipt, key, 0)).collect();
-        self.dispatch(&messages).await;
     }
 
     /// What can go back of a job's charges: to the one that has most left. Read after the balance, whose sequence then

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use domain::profile::{Destination, Profiles};
+use domain::profile::Profiles;
 
 use crate::call::{Caller, NoCaller};
 use crate::gate::Gates;
@@ -49,11 +49,6 @@ impl Destinations {
     #[must_use]
     pub fn calling(self, caller: Arc<dyn Caller>) -> Self {
         Self { caller, ..self }
-    }
-
-    /// The address of a queue or bus.
-    pub fn get(&self, to: &Destination) -> Option<&str> {
-        self.value(to.variable()?)
     }
 
     /// What an environment variable that a profile names holds.

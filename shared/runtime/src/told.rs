@@ -11,13 +11,13 @@ use domain::ledger::{Balance, BalanceDelta, LowBalance};
 use domain::operation::{Consumer, OperationRecord};
 use domain::own::{OwnEvent, low_balance};
 use domain::profile::Subscription;
-use domain::receipt::Conflict;
+use domain::receipt::{Conflict, Receipt};
 use domain::told::{Step, Told};
 use store::{OperationPut, StoreError};
 
 use crate::App;
-use crate::app::CONFLICT_RETRIES;
 use crate::dispatch::message;
+use crate::retry::Again;
 
 impl App {
     /// What is told of these events, in their order: the receipts that somebody subscribed to, and the lines that they
@@ -88,17 +88,22 @@ impl App {
             return; // a function that seldom tells has no right to send: the relay does within minutes
         }
         for receipt in &told.receipts {
-            let messages: Vec<_> = receipt.operations().into_iter().map(|key| message(receipt, key, 0)).collect();
-            self.dispatch(&messages).await;
+            self.send_receipt(receipt).await;
         }
+    }
+
+    /// Sends the messages of a receipt of ours.
+    async fn send_receipt(&self, receipt: &Receipt) {
+        let messages: Vec<_> = receipt.operations().into_iter().map(|key| message(receipt, key, 0)).collect();
+        self.dispatch(&messages).await;
     }
 
     /// Sends what a committed posting told.
     pub async fn send_posted(&self, posting: &Posting) {
         self.send_told(&posting.told).await;
         self.send_told(&posting.delta.low.told).await;
-        if !self.queues.url(Consumer::Outbound).is_empty() {
-            self.send_charge(posting).await;
+        if let Some(outgoing) = posting.outgoing.as_ref().filter(|_| !self.queues.url(Consumer::Outbound).is_empty()) {
+            self.send_receipt(&outgoing.receipt).await;
         }
     }
 
@@ -109,7 +114,7 @@ impl App {
     pub async fn put_operation(
         &self, record: &OperationRecord, from: Option<&Envelope>,
     ) -> Result<OperationPut, StoreError> {
-        let mut tries = 0;
+        let mut again = Again::new(self);
         loop {
             let told = self.tell(OwnEvent::review(record, from)).await?;
             match self.store.put_operation_telling(record, &told).await {
@@ -117,10 +122,7 @@ impl App {
                     self.send_told(&told).await;
                     return Ok(OperationPut::Written);
                 }
-                Err(error) if error.is_conflict() && !told.is_empty() && tries < CONFLICT_RETRIES => {
-                    tries += 1;
-                    self.pause().await;
-                }
+                Err(error) if error.is_conflict() && !told.is_empty() => again.after(error).await?,
                 other => return other,
             }
         }
@@ -131,7 +133,7 @@ impl App {
     /// # Errors
     /// As [`store::Store::put_conflict`].
     pub async fn put_conflict(&self, event: &EventRef, conflict: &Conflict) -> Result<(), StoreError> {
-        let mut tries = 0;
+        let mut again = Again::new(self);
         loop {
             let told = self.tell(OwnEvent::conflict(event, conflict)).await?;
             match self.store.put_conflict_telling(event, conflict, &told).await {
@@ -141,10 +143,7 @@ impl App {
                     }
                     return Ok(());
                 }
-                Err(error) if error.is_conflict() && !told.is_empty() && tries < CONFLICT_RETRIES => {
-                    tries += 1;
-                    self.pause().await;
-                }
+                Err(error) if error.is_conflict() && !told.is_empty() => again.after(error).await?,
                 Err(error) => return Err(error),
             }
         }

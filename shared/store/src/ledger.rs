@@ -24,7 +24,7 @@ pub enum WalletCreated {
 }
 
 /// Actions of one transaction at most (a quota of DynamoDB).
-pub const MAX_ACTIONS: usize = 100;
+pub(crate) const MAX_ACTIONS: usize = 100;
 
 fn entry_item(entry: &Entry, pk: &str, sk: &str) -> Result<Item, StoreError> {
     let mut item = encode("ledger entry", entry, pk, sk)?;

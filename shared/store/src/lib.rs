@@ -33,7 +33,7 @@ pub use error::{Commit, StoreError};
 pub use events::{EventRecords, ReceiptPut};
 pub use intents::IntentPut;
 pub use jobs::{Attached, ProgressPut, Submitted, TransitionPut};
-pub use ledger::{MAX_ACTIONS, WalletCreated};
+pub use ledger::WalletCreated;
 pub use operations::OperationPut;
 pub use pauses::Parked;
 pub use replays::ReplayPart;

@@ -4,13 +4,13 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 use domain::event::EventRef;
 use domain::ids::{Provider, Reference};
 use domain::keys;
-use domain::limits::TRANSACTION_ACTIONS;
 use domain::operation::OperationRecord;
 use domain::replay::Replayed;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Commit, classify, judge};
 use crate::item::{decode, encode, s, text};
+use crate::ledger::MAX_ACTIONS;
 use crate::{Store, StoreError, tables};
 
 /// One part of a replay, with what was answered (`Q·replay·reference`); append-only.
@@ -92,9 +92,7 @@ impl Store {
     ) -> Result<Commit, StoreError> {
         let item = encode("replay of an event", replayed, &keys::event_pk(event), &keys::replayed_sk(reference))?;
         let mut records = records;
-        while let Some((slice, rest)) =
-            records.split_at_checked(TRANSACTION_ACTIONS - 1).filter(|(_, rest)| !rest.is_empty())
-        {
+        while let Some((slice, rest)) = records.split_at_checked(MAX_ACTIONS - 1).filter(|(_, rest)| !rest.is_empty()) {
             let actions: Vec<_> = slice.iter().map(|record| self.operation_action(record)).collect::<Result<_, _>>()?;
             match self.commit_slice(actions).await? {
                 Commit::Committed => records = rest,

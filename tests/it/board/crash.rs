@@ -1,48 +1,27 @@
 //! The process dies at each call of the billing or the outbound function, before or after the call took hold: one job on the
 //! board, the newest version on it, and our job has the board's id.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use local::Function;
-use local::hook::{Call, CallHook, Fault as AwsFault, HookDecision};
+use local::hook::Fault as AwsFault;
 
 use super::*;
+use crate::harness::DiesAt;
 
-/// The n-th call and some after it are not answered: the process is dead, and comes back.
-#[derive(Debug)]
-struct DiesAt {
-    at: usize,
-    after: bool,
-    seen: AtomicUsize,
-}
-
-impl CallHook for DiesAt {
-    fn on_call(&self, _call: &Call) -> HookDecision {
-        let seen = self.seen.fetch_add(1, Ordering::SeqCst);
-        match () {
-            () if seen < self.at || seen >= self.at + DEAD => HookDecision::Pass,
-            () if seen == self.at && self.after => HookDecision::FailAfter(AwsFault::ConnectionReset),
-            () => HookDecision::FailBefore(AwsFault::ConnectionReset),
-        }
-    }
-}
-
-const ALIVE: usize = 1_000_000;
 /// As many calls as the client makes before it gives up, and the deferral's.
 const DEAD: usize = 8;
 
 /// Version 1, then version 2, in a world whose function dies at this call; whether it came to that.
 async fn dies(function: Function, at: usize, after: bool, rules: &str, life_ms: i64) -> bool {
     let config = config(rules);
-    let hook = Arc::new(DiesAt { at, after, seen: AtomicUsize::new(ALIVE) });
+    let hook = DiesAt::new(at, after, DEAD, AwsFault::ConnectionReset);
     config.hooks.add(function, hook.clone());
     let (world, board) = world_with(config, life_ms).await;
-    hook.seen.store(0, Ordering::SeqCst);
+    hook.begin();
     book(&world, "b_1", 1).await;
     world.drain().await.unwrap();
     book(&world, "b_2", 2).await;
     world.drain().await.unwrap();
-    let died = hook.seen.swap(ALIVE, Ordering::SeqCst) > at;
+    let died = hook.end();
     world.minutes(6).await.unwrap();
     let place = format!("{function:?} call {at}, after {after}");
     let versions = board.versions();

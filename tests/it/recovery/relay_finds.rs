@@ -141,7 +141,7 @@ async fn two_relays_at_once_are_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relay_that_was_down_for_a_day_catches_up_from_its_cursor() {
+async fn a_relay_that_was_down_for_most_of_a_day_catches_up_from_its_cursor() {
     let world = submitted().await;
     taken_in(&world, "early", &completed("j1")).await;
     world.clock.advance(22 * HOUR_MS);

@@ -53,6 +53,12 @@ async fn the_same_is_told_whichever_consumer_comes_first_or_both_at_once() {
         world.drain().await.unwrap();
         assert_eq!(sorted_ids(&world), ["job.completed|t1|j1|1", "job.settled|t1|j1|c"], "{order:?}");
     }
+    let world = world_of(config("")).await;
+    assert_eq!(world.submit("j1", "w1", "5.00").await.0, 201);
+    taken_in(&world, "e-1", &completed("j1")).await;
+    tokio::join!(work(&world, "e-1", CompleteJob), work(&world, "e-1", SettleUsage));
+    world.minutes(5).await.unwrap();
+    assert_eq!(sorted_ids(&world), ["job.completed|t1|j1|1", "job.settled|t1|j1|c"]);
 }
 
 #[tokio::test(start_paused = true)]

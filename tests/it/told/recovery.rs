@@ -41,13 +41,16 @@ async fn what_was_committed_and_not_dispatched_is_sent_by_the_relay() {
 async fn a_commit_whose_answer_is_lost_is_told_once() {
     for (what, times) in [(HookDecision::lost_answer(), 1), (HookDecision::lost_answer(), 5), (unreachable(), 5)] {
         let config = config("");
-        for function in [Function::Job, Function::Billing] {
-            config.hooks.add(function, Rule::times(times, "TransactWriteItems", &[], what.clone()));
-        }
+        let rules = [Function::Job, Function::Billing].map(|function| {
+            let rule = Rule::times(times, "TransactWriteItems", &[], what.clone());
+            config.hooks.add(function, rule.clone());
+            rule
+        });
         let world = settled(config).await;
         world.minutes(15).await.unwrap();
         assert_eq!(sorted_ids(&world), BOTH);
         assert_eq!(world.job("j1").await["settlements"].as_array().unwrap().len(), 1);
+        assert!(rules.iter().any(|rule| rule.hits() > 0), "it came to that");
     }
 }
 

@@ -59,7 +59,8 @@ impl Inner {
         if new.n("rv") != old.n("rv") + 1 || new.n("at") < old.n("at") {
             self.wrong(format!("2: {name} went from revision {} to {}", old.n("rv"), new.n("rv")));
         }
-        if ["k", "to", "rq", "gr", "hs"].iter().any(|member| new.s(member) != old.s(member)) {
+        let frozen = ["k", "by", "to", "rq", "cl", "gr", "hs", "cr"];
+        if frozen.iter().any(|member| new.0.get(*member) != old.0.get(*member)) {
             self.wrong(format!("6: what {name} sends was changed"));
         }
     }

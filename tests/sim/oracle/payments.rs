@@ -53,12 +53,25 @@ impl Inner {
         refunds.map(|refund| refund.minor).max().unwrap_or(0)
     }
 
+    /// A refund that ended, by itself or by another event's doing, was taken back whole.
+    fn refunded_whole(&self, payment: &PaymentSpec, pk: &str, record: Option<&Item>) {
+        let ended = self.payment_done(payment) || record.is_some_and(|record| record.s("st") == "noop");
+        if payment.funds() || !ended {
+            return;
+        }
+        let entries = self.entries(payment);
+        let back: i64 = entries.iter().filter(|(_, e)| e.s("kd") == "funding-reversal").map(|(_, e)| e.n("am")).sum();
+        if back < payment.minor * CENT {
+            self.wrong(format!("4: {pk} ended, and {back} of its {} cents was taken back", payment.minor));
+        }
+    }
+
     /// At rest, the end of a payment event's operation is one that the events allow.
     pub(super) fn payment_justified(&self, payment: &PaymentSpec) {
         let pk = format!("E|stripe|{}", payment.id);
-        let Some(record) = self.books.events.get(&(pk.clone(), format!("o|-|billing|{}", payment.operation()))) else {
-            return;
-        };
+        let record = self.books.events.get(&(pk.clone(), format!("o|-|billing|{}", payment.operation())));
+        self.refunded_whole(payment, &pk, record);
+        let Some(record) = record else { return };
         let (state, class) = (record.s("st"), record.s("cl"));
         let done = self.payment_done(payment);
         let of_others = self.entries(payment).iter().any(|(_, entry)| match payment.funds() {

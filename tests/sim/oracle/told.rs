@@ -111,6 +111,11 @@ impl Inner {
             if place.is_none() && !self.not_left(pk) {
                 self.wrong(format!("told: {id} is said to have left and never arrived"));
             }
+            let record = self.books.events.get(&((*pk).clone(), "o|books|outbound|forward".to_owned()));
+            let persons = record.is_some_and(|record| record.s("st") == "review" || record.s("cl") == "dismissed");
+            if self.not_left(pk) && !persons {
+                self.wrong(format!("told: {id} never left, and is nobody's"));
+            }
             let before = receipt.0["en"]["M"]["od"]["M"]["books"]["S"].as_str().filter(|before| !before.is_empty());
             let (Some(place), Some(before)) = (place, before) else { continue };
             if first.get(before).is_none_or(|(earlier, _)| *earlier > place) && !self.given_up(before) {

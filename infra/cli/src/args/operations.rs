@@ -42,7 +42,8 @@ pub enum ReviewsVerb {
     /// Try again, approve or close one review, or all that a filter takes
     ///
     /// retry: fresh attempts, and the business expiry is waived where the event is past it. approve: a charge above the
-    /// hold is settled by --alternative in place of the job's policy. close: nothing is to be done any more; for a
+    /// hold is settled by --alternative cap or available in place of the job's policy; with resend, what was sent with an
+    /// unknown outcome is sent once more under the same key. close: nothing is to be done any more; for a
     /// settlement whose hold is open give --release too. The decision is recorded with your identity.
     Resolve(ResolveArgs),
 }
@@ -52,7 +53,7 @@ pub enum ReviewsVerb {
 pub enum ReviewAction {
     /// Try it again
     Retry,
-    /// Settle a charge above the hold by --alternative
+    /// Settle a charge above the hold, or send once more what has an unknown outcome, by --alternative
     Approve,
     /// Nothing is to be done any more
     Close,

@@ -61,7 +61,8 @@ pub fn next(intent: &Intent, rules: &Rules, now_ms: i64, approved_ms: Option<i64
     }
     match told {
         Some(Told::KeyReused) => {
-            let note = "the destination knows this key with other parameters: nothing is sent under another one";
+            let note = "the destination knows this key with other parameters: nothing is sent under another one; \
+                        look there for what has this key, then close";
             Step::Review(Class::Conflict, note.to_owned())
         }
         // Nothing of any try was done.
@@ -96,10 +97,7 @@ fn key_holds(intent: &Intent, rules: &Rules, now_ms: i64) -> bool {
 }
 
 fn last_note(intent: &Intent) -> String {
-    match &intent.result {
-        Some(result) if result.attempt == intent.attempts => result.note.clone(),
-        _ => "no answer was recorded".to_owned(),
-    }
+    intent.last_result().map_or("no answer was recorded", |result| result.note.as_str()).to_owned()
 }
 
 fn declined(intent: &Intent) -> String {
@@ -130,9 +128,14 @@ impl Intent {
         }
     }
 
+    /// The end of the last try; none where it is not recorded.
+    pub fn last_result(&self) -> Option<&IntentResult> {
+        self.result.as_ref().filter(|result| result.attempt == self.attempts)
+    }
+
     /// What the last try was told; none where no end of it is recorded.
     pub fn last_told(&self) -> Option<Told> {
-        self.result.as_ref().filter(|result| result.attempt == self.attempts).map(|result| result.told)
+        self.last_result().map(|result| result.told)
     }
 
     /// True when nothing more happens to it.

@@ -174,7 +174,7 @@ impl Board {
                 state.late.push((now_ms + 90_000, call));
                 return Err(CallError::Lost("no answer in time"));
             }
-            Some(Fault::GarbageBefore) => return reply(502, "<html>"),
+            Some(Fault::GarbageBefore) => return reply(502, "<html>answer-canary"),
             Some(Fault::Throttled) => return reply(429, ""),
             _ => {}
         }
@@ -196,7 +196,7 @@ impl Board {
         match fault {
             Some(Fault::SavesThenTimesOut | Fault::SavesThenSilence) => Err(CallError::Lost("no answer in time")),
             Some(Fault::InProgress) => reply(409, "{}"),
-            Some(Fault::Garbage) => reply(200, "<html>"),
+            Some(Fault::Garbage) => reply(200, "<html>answer-canary"),
             _ => reply(status, &answer),
         }
     }

@@ -1,35 +1,21 @@
 //! The process dies at each step of a sending, before or after the step took hold: one effect at most, and in the end the
 //! truth or a review.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use domain::ids::ItemId;
 use domain::message::Message;
 use domain::operation::OperationKey;
-use local::hook::{Call, CallHook, HookDecision};
+use local::hook::Fault as AwsFault;
 use runtime::App;
 use runtime::sqs::{SqsAttributes, SqsEvent, SqsRecord};
 
 use super::*;
+use crate::harness::DiesAt;
 
-/// Dies at the n-th call, before or after it took hold.
-#[derive(Debug)]
-struct DiesAt {
-    at: usize,
-    after: bool,
-    seen: AtomicUsize,
-}
-
-impl CallHook for DiesAt {
-    fn on_call(&self, _call: &Call) -> HookDecision {
-        let silent = local::hook::Fault::Timeout; // and the test gives up before the SDK does
-        match self.seen.fetch_add(1, Ordering::SeqCst) == self.at {
-            true if self.after => HookDecision::FailAfter(silent),
-            true => HookDecision::FailBefore(silent),
-            false => HookDecision::Pass,
-        }
-    }
+/// Dies at the n-th call, before or after it took hold; the test gives up before the SDK repeats it.
+fn at(call: usize, after: bool) -> Arc<DiesAt> {
+    DiesAt::new(call, after, 1, AwsFault::Timeout)
 }
 
 /// Hands the forward of d-1 to the consumer of a process that dies; whether it did.
@@ -43,18 +29,17 @@ async fn die(world: &World, board: &Board) -> bool {
 }
 
 /// What became of d-1 after a death at this step, and the ordinary course of things afterwards.
-async fn after(rules: &str, life_ms: i64, dies: DiesAt, fault: Option<Fault>) -> Option<(String, usize)> {
+async fn after(rules: &str, life_ms: i64, hook: Arc<DiesAt>, fault: Option<Fault>) -> Option<(String, usize)> {
     let config = board_config(rules);
-    let hook = Arc::new(dies);
     // The onlooker's client meets the control function's hooks.
     config.hooks.add(Function::Control, hook.clone());
     let (world, board) = world_with(config, life_ms).await;
     board.script("github/d-1", fault.as_slice());
     send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
     crate::harness::purge(&world);
-    hook.seen.store(0, Ordering::SeqCst);
+    hook.begin();
     let died = die(&world, &board).await;
-    hook.seen.store(1_000, Ordering::SeqCst);
+    hook.end();
     world.minutes(12).await.unwrap();
     board.same("github/d-1");
     if !died {
@@ -68,14 +53,13 @@ async fn after(rules: &str, life_ms: i64, dies: DiesAt, fault: Option<Fault>) ->
 
 async fn every_step(rules: &str, life_ms: i64, allowed: &[(&str, usize)]) -> usize {
     let mut deaths = 0;
-    for at in 0.. {
+    for call in 0.. {
         let mut alive = 0;
         for dies_after in [false, true] {
-            let dies = DiesAt { at, after: dies_after, seen: AtomicUsize::new(1_000) };
-            match after(rules, life_ms, dies, None).await {
+            match after(rules, life_ms, at(call, dies_after), None).await {
                 Some((end, effects)) => {
                     let known = allowed.iter().any(|(state, count)| end == *state && effects == *count);
-                    assert!(known, "call {at}, after {dies_after}: {end}, {effects} effects");
+                    assert!(known, "call {call}, after {dies_after}: {end}, {effects} effects");
                     deaths += 1;
                 }
                 None => alive += 1,
@@ -109,7 +93,7 @@ async fn with_neither_a_death_after_submitting_is_a_persons() {
 
 #[tokio::test(start_paused = true)]
 async fn a_death_while_the_answer_is_awaited_is_an_unknown_outcome() {
-    let never = || DiesAt { at: 999_999, after: false, seen: AtomicUsize::new(1_000) };
+    let never = || at(999_999, false);
     let silent = Some(Fault::SavesThenSilence);
     assert_eq!(after(KEYED, 2 * HOUR_MS, never(), silent).await, Some((DONE.0.to_owned(), 1)));
     assert_eq!(after(LOOKUP, 0, never(), silent).await, Some((DONE.0.to_owned(), 1)));
