@@ -221,12 +221,15 @@ async fn a_breaker_spares_the_tries_of_a_long_outage() {
     assert_eq!(board.effects("github/d-1"), 1);
 }
 
-/// Down for more than a day, where the limit of age allows as much.
+/// Down for more than a day, where the limits of age and tries, and the event's expiry, allow as much.
 #[tokio::test(start_paused = true)]
 async fn a_destination_that_is_down_for_a_day_gets_it_afterwards() {
-    let rules = format!("{KEYED}breaker = {{ failures = 2, cool_s = 10800 }}\n");
-    let policy = RetryPolicy { max_age_ms: 48 * HOUR_MS, ..RetryPolicy::default() };
-    let (world, board) = world_with(WorldConfig { policy, ..board_config(&rules) }, HOUR_MS).await;
+    let rules = format!("{KEYED}breaker = {{ failures = 2, cool_s = 3600 }}\n");
+    let policy = RetryPolicy { max_age_ms: 48 * HOUR_MS, max_attempts: 50, ..RetryPolicy::default() };
+    let mut config = WorldConfig { policy, ..board_config(&rules) };
+    let expiry = "retry_window_hours = 72\n";
+    config.providers = config.providers.replacen(expiry, &format!("{expiry}expire_after_hours = 48\n"), 1);
+    let (world, board) = world_with(config, HOUR_MS).await;
     board.script("github/d-1", &[Fault::Down; 7]); // four hours each
     send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
     world.minutes(5).await.unwrap();

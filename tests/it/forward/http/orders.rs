@@ -94,7 +94,7 @@ async fn ends(rules: &str, life_ms: i64) -> BTreeMap<String, usize> {
             Fault::InProgress,
             Fault::ArrivesLate,
         ];
-        if rules.contains("key_life") && order.len() == 1 && single.contains(&order[0]) {
+        if rules == KEYED && order.len() == 1 && single.contains(&order[0]) {
             assert!(end.starts_with("done "), "{order:?}: {end}");
         }
         *ends.entry(end.replace("already-done", "-")).or_default() += 1;
