@@ -66,7 +66,7 @@ impl Store {
     /// write of the balance; with the control request that asked, if one did.
     ///
     /// # Errors
-    /// [`StoreError`]; [`StoreError::Permanent`] for more than [`MAX_ACTIONS`] actions.
+    /// [`StoreError`]; [`StoreError::Permanent`] for more actions than one transaction holds (100).
     pub async fn commit_all(
         &self, postings: &[&Posting], request: Option<&ControlRequest>,
     ) -> Result<Commit, StoreError> {
