@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import gateway
+from app import App
 from cloud import Cloud, read_template
 from steps import Steps
 from tool import Tool
@@ -56,14 +57,17 @@ def main():
     args = parse()
     out, binaries = Path(args.out), Path(args.binaries)
     cloud, table, began = Cloud(args.endpoint), Table(), time.monotonic()
-    secret = "whsec_" + base64.b64encode(os.urandom(24)).decode()
+    secret, app_secret = ("whsec_" + base64.b64encode(os.urandom(24)).decode() for _ in range(2))
+    # Plain HTTP goes to this machine only, so functions that run elsewhere, in containers, do not reach it.
+    app = App(app_secret) if args.inside == args.endpoint else None
+    destinations = {"APP_URL": app.url, "APP_WEBHOOK_SECRET": app_secret} if app else {}
     # Every profile's secret must be there; the sample provider's is the one that is used.
     names = ("ACME_WEBHOOK_SECRET", "STRIPE_WEBHOOK_SECRET", "GITHUB_WEBHOOK_SECRET")
     secrets = dict.fromkeys(names, secret)
 
     def deploy():
         keys = cloud.upload(args.functions, binaries, out)
-        count, left_out = cloud.deploy(read_template(args.template), keys, secrets, args.inside)
+        count, left_out = cloud.deploy(read_template(args.template), keys, secrets, args.inside, destinations)
         return f"{count} resources" + (f"; not on an emulator: {', '.join(left_out)}" if left_out else "")
 
     if not table.step("the stack is deployed from the translated template", deploy):
@@ -73,14 +77,16 @@ def main():
     def tool(key=("test", "test")):
         return Tool(binaries / "hookledger", gateway.start(args.endpoint, host, key), secret, out)
 
-    for what, run in Steps(cloud, tool, args.enforced == "true").all():
+    for what, run in Steps(cloud, tool, args.enforced == "true", app).all():
         table.step(what, run)
     print("the functions' last log lines (all of them in target/e2e/):")
     write_logs(cloud, out)
-    leaked = [path.name for path in out.glob("*.log") if secret.removeprefix("whsec_") in path.read_text(errors="replace")]
+    hidden = [one.removeprefix("whsec_") for one in (secret, app_secret)]
+    logs = {path.name: path.read_text(errors="replace") for path in out.glob("*.log")}
+    leaked = [name for name, text in logs.items() if any(one in text for one in hidden)]
     if leaked:
         table.failed += 1
-        print(f"FAILED  the signing secret stands in {', '.join(leaked)}")
+        print(f"FAILED  a signing secret stands in {', '.join(leaked)}")
     print(f"{'every step ok' if not table.failed else f'{table.failed} FAILED'} ({time.monotonic() - began:.0f} s)")
     return 1 if table.failed else 0
 

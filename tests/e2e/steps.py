@@ -4,9 +4,10 @@
 import json
 
 from cloud import wait_for
-from tool import TENANT, WALLET, completed
+from tool import TENANT, WALLET, completed, created
 
 SETTLED = "billing-settled"
+QUEUES = ("JobQueue", "BillingQueue", "OutboundQueue")
 # The relay looks at a receipt when its minute is two minutes old, and runs every minute.
 RELAY_SECONDS = 300
 
@@ -17,8 +18,10 @@ def expect(what, got, wanted):
 
 
 class Steps:
-    def __init__(self, cloud, tool_of, enforced):
-        """`tool_of` makes the program speak as the caller with an access key; `enforced` says that IAM is."""
+    def __init__(self, cloud, tool_of, enforced, app):
+        """`tool_of` makes the program speak as the caller with an access key; `enforced` says that IAM is; `app` is what
+        events are sent on to, where the functions can reach it."""
+        self.app = app
         self.cloud, self.tool, self.tool_of, self.enforced = cloud, tool_of(), tool_of, enforced
         self.first = completed("j1")
 
@@ -31,6 +34,7 @@ class Steps:
             ("messages lost after the 202 (seen below)", self.lose_messages),
             ("event before its job: deferred (seen below)", self.early_event),
             ("a message that its queue gave up: the dead-letter consumer defers its operation (seen below)", self.dead_letter),
+            ("an event sent on over HTTP, the answer lost (seen below)", self.sent_on),
             ("the same event four times more: 200 duplicate, no effect", self.duplicates),
             ("50 concurrent copies: one 202, 49 times 200, one charge", self.concurrent),
             ("a wrong signature: 401, listed as rejected", self.wrong_signature),
@@ -42,6 +46,7 @@ class Steps:
             ("relay by its schedule: the early event is settled", self.early_settled),
             ("relay by its schedule: the lost messages are found", self.lost_found),
             ("relay by its schedule: the operation of the dead letter is settled", self.dead_letter_settled),
+            ("relay by its schedule: sent on again, the same bytes under the same id, signed, and settled", self.sent_again),
             ("reconciler by its two schedules: both passes and the daily run", self.reconciler_scheduled),
             ("nothing waits, no review is open", self.at_rest),
             ("audit clean; 99.9304 available, nothing held", self.books),
@@ -105,6 +110,24 @@ class Steps:
         finally:
             self.cloud.switch("BillingFunctionQueue", on=True)
 
+    def sent_on(self):
+        if not self.app:
+            return "not looked at: this endpoint's functions do not reach this machine over plain HTTP"
+        expect("answers", self.tool.send("e2e-9", created("a1")), {"202 accepted": 1})
+        wait_for("the application is asked", lambda: len(self.app.requests) == 1)
+
+    def sent_again(self):
+        if not self.app:
+            return "not looked at, as above"
+        state = lambda: [one["state"] for one in self.tool.json("explain", "acme/e2e-9")["operations"]]
+        wait_for("the forward is done", lambda: state() == ["done"], RELAY_SECONDS)
+        (path, first, body), (_, second, again) = self.app.requests
+        expect("path and body", (path, again), ("/events", body))
+        expect("ids", second["webhook-id"], first["webhook-id"])
+        expect("attempts", [one["hookledger-attempt"] for one in (first, second)], ["1", "2"])
+        expect("signed", [self.app.is_signed(*one[1:]) for one in self.app.requests], [True, True])
+        expect("data", json.loads(body)["data"], {"asset": "a1"})
+
     def duplicates(self):
         expect("answers", self.tool.send("e2e-1", self.first, "--times", "4"), {"200 duplicate": 4})
         expect("transitions", len(self.tool.job("j1")["transitions"]), 1)
@@ -122,12 +145,11 @@ class Steps:
         expect("answers", self.tool.send("e2e-bad", '{"type": "job.completed",'), {"200 quarantined": 1})
 
     def poison(self):
-        queues = ("JobQueue", "BillingQueue", "OutboundQueue")
-        for queue in queues:
+        for queue in QUEUES:
             self.cloud.put_message(queue, "no operation at all", "poison")
         self.tool.submit("j5")
         self.settle("j5", "e2e-5", {"202 accepted": 1})
-        for queue in queues:
+        for queue in QUEUES:
             wait_for(f"{queue} is empty", lambda queue=queue: self.cloud.waiting(queue) == 0)
 
     def outage(self):
@@ -179,7 +201,7 @@ class Steps:
         expect("parts given up", failed, [])
 
     def at_rest(self):
-        wait_for("the queues are empty", lambda: self.cloud.waiting("JobQueue") + self.cloud.waiting("BillingQueue") == 0)
+        wait_for("the queues are empty", lambda: sum(map(self.cloud.waiting, QUEUES)) == 0)
         self.tool.run("status")
 
     def books(self):

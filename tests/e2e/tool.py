@@ -58,8 +58,17 @@ class Tool:
         return self.json("wallet", "show", TENANT, WALLET)
 
 
-def completed(job):
-    """The event of a job's success, as of now."""
+def event(kind, data):
+    """An event of acme, as of now."""
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    data = {"tenant": TENANT, "job_id": job, "id": f"p-{job}", "model": "small-1", "sequence": 3, "usage": USAGE}
-    return json.dumps({"type": "job.completed", "timestamp": now, "data": data})
+    return json.dumps({"type": kind, "timestamp": now, "data": {"tenant": TENANT, **data}})
+
+
+def completed(job):
+    """The event of a job's success."""
+    return event("job.completed", {"job_id": job, "id": f"p-{job}", "model": "small-1", "sequence": 3, "usage": USAGE})
+
+
+def created(asset):
+    """The event of an asset, which is only sent on."""
+    return event("asset.created", {"asset_id": asset})

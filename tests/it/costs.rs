@@ -60,3 +60,23 @@ async fn a_duplicate_moves_nothing_and_a_review_is_opened_once() {
     // The receipt and its index, the transition, and the operation's record with its entry in the index of reviews.
     assert_eq!(run.review.total().write_milli_units, (2 + 1 + 2) * 1_000 * run.review.events, "{run:#?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_leaves_costs_an_intent_of_three_writes_beside_its_receipt() {
+    let run = measured(10, Consumer::Job, 5).await;
+    let each = |units: u64| units * 1_000 * run.forward.events;
+    // The receipt and its entry in the index of minutes, the one message; then the intent: pending, submitted, settled.
+    assert_eq!(run.forward.receiver.write_milli_units, each(2), "{run:#?}");
+    assert_eq!(run.forward.receiver.sqs_requests, run.forward.events);
+    assert_eq!(run.forward.outbound.write_milli_units, each(3), "{run:#?}");
+    // One message in one invocation: a second would run into the timeout.
+    assert_eq!(run.forward.outbound.invocations, run.forward.events);
+    // A charge: in the settlement's transaction its receipt (twice, and its entry in the index) and its intent (twice);
+    // then submitted, and settled with what was answered, which makes it longer than 1 KB.
+    let settled = run.charge.billing.write_milli_units - run.straight.billing.write_milli_units;
+    assert_eq!(settled, each(5), "{run:#?}");
+    assert_eq!(run.charge.outbound.write_milli_units, each(1 + 2), "{run:#?}");
+    assert_eq!(run.charge.billing.sqs_requests, run.charge.events);
+    let bill = prices::alone(&run.forward);
+    assert!(bill.lines.iter().any(|line| line.part == "outbound consumer" && line.micros > 0), "{bill:#?}");
+}

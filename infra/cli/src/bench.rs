@@ -46,12 +46,15 @@ fn machine(args: &BenchArgs, all: &[Measured]) -> Value {
             "million_straight": prices::straight(measured),
             "million_duplicates": prices::alone(&measured.duplicate),
             "million_reviews": prices::alone(&measured.review),
+            "million_forwards": prices::alone(&measured.forward),
+            "million_charged": prices::alone(&measured.charge),
         })
     });
     json!({
         "events": args.events, "wallets": args.wallets, "priced": prices::PRICED, "prices": prices::PRICES,
         "assumed": {
-            "call_ms": prices::CALL_MS, "own_ms": prices::OWN_MS, "memory_mb": prices::MEMORY_MB,
+            "call_ms": prices::CALL_MS, "own_ms": prices::OWN_MS, "destination_ms": prices::DESTINATION_MS,
+            "memory_mb": prices::MEMORY_MB,
             "platform_log_bytes": prices::PLATFORM_LOG_BYTES, "access_log_bytes": prices::ACCESS_LOG_BYTES,
             "sampled_milli": prices::SAMPLED_MILLI, "passes": prices::PASSES,
         },
@@ -81,12 +84,14 @@ fn people(args: &BenchArgs, all: &[Measured]) -> String {
             dollars(bill.micros),
             lines(&bill)
         );
-        let [duplicates, reviews] = [&measured.duplicate, &measured.review].map(|path| prices::alone(path).micros);
-        out += &format!(
-            "A million duplicates: {} dollars. A million events that open a review: {} dollars.\n\n",
-            dollars(duplicates),
-            dollars(reviews)
-        );
+        let alone = [
+            ("duplicates", &measured.duplicate),
+            ("events that open a review", &measured.review),
+            ("events that are sent on to an HTTP destination", &measured.forward),
+            ("events with two operations that also charge a payment provider", &measured.charge),
+        ];
+        let alone = alone.map(|(what, path)| format!("A million {what}: {} dollars.", dollars(prices::alone(path).micros)));
+        out += &format!("{}\n\n", alone.join("\n"));
     }
     out + &assumptions()
 }
@@ -94,7 +99,7 @@ fn people(args: &BenchArgs, all: &[Measured]) -> String {
 fn counts(measured: &Measured) -> String {
     let mut rows = Vec::new();
     let mut path = |name: &str, path: &Path| {
-        for (part, counts) in [("receiver", path.receiver), ("job", path.job), ("billing", path.billing)] {
+        for (part, counts) in [("receiver", path.receiver), ("job", path.job), ("billing", path.billing), ("outbound", path.outbound)] {
             if counts.invocations > 0 {
                 rows.push(row(&format!("{name}: {part}"), counts, path.events));
             }
@@ -104,6 +109,8 @@ fn counts(measured: &Measured) -> String {
     path("two operations", &measured.straight);
     path("duplicate", &measured.duplicate);
     path("review", &measured.review);
+    path("sent on", &measured.forward);
+    path("charged", &measured.charge);
     let events = measured.straight.events;
     rows.push(row("later: relay, beyond an idle one", measured.relay, events));
     rows.push(row("later: a pass of the reconciler", measured.pass, events));
@@ -158,14 +165,18 @@ fn dollars(micros: u64) -> String {
 }
 
 fn assumptions() -> String {
-    use prices::{ACCESS_LOG_BYTES, CALL_MS, LOG_LINE_OVERHEAD, MEMORY_MB, OWN_MS, PASSES, PLATFORM_LOG_BYTES};
+    use prices::{
+        ACCESS_LOG_BYTES, CALL_MS, DESTINATION_MS, LOG_LINE_OVERHEAD, MEMORY_MB, OWN_MS, PASSES, PLATFORM_LOG_BYTES,
+    };
     format!(
-        "Assumed: a call takes {CALL_MS} ms and a function's own work {OWN_MS} ms an event, at {MEMORY_MB} MB; Lambda's own \
+        "Assumed: a call takes {CALL_MS} ms and a function's own work {OWN_MS} ms an event, at {MEMORY_MB} MB; a destination \
+         answers after {DESTINATION_MS} ms; Lambda's own \
          lines are {PLATFORM_LOG_BYTES} bytes an invocation, the access log's {ACCESS_LOG_BYTES}, and each line counts \
          {LOG_LINE_OVERHEAD} more; X-Ray samples {} in a thousand; the reconciler passes over each receipt {PASSES} times; \
          an event source receives and deletes once for each batch.\n\
          Left out: free tiers, storage, data transfer, and what is paid by the month however few events there are (idle \
-         polling, schedules, alarms, custom metrics, the daily comparison of wallets).\n\
+         polling, schedules, alarms, custom metrics, the daily comparison of wallets); of what is sent on or charged also the \
+         sweeps' looks, what the destination asks for it, and its webhook back (one more event).\n\
          Capacity is what the embedded DynamoDB reports; failed conditions are charged by the item that stands.",
         prices::SAMPLED_MILLI
     )

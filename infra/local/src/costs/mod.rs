@@ -6,6 +6,7 @@
 //!
 //! Counts do not depend on the machine. What they leave out is said where they are priced.
 
+mod destination;
 pub mod prices;
 mod run;
 
@@ -38,6 +39,8 @@ pub struct Path {
     pub job: Counts,
     /// The billing consumer.
     pub billing: Counts,
+    /// The outbound consumer; its calls of a destination are no AWS calls, one for each invocation.
+    pub outbound: Counts,
     /// Bytes of the functions' own log lines.
     pub log_bytes: u64,
     /// The functions' own log lines.
@@ -51,6 +54,7 @@ impl Path {
         let mut total = self.receiver;
         total.add(self.job);
         total.add(self.billing);
+        total.add(self.outbound);
         total
     }
 }
@@ -81,6 +85,10 @@ pub struct Measured {
     pub duplicate: Path,
     /// Events whose charge exceeds the hold, so that a review is opened.
     pub review: Path,
+    /// Events that are only sent on, each to an HTTP destination that takes it at once.
+    pub forward: Path,
+    /// Events with two operations whose settlement is charged at a payment provider, until the charge is answered.
+    pub charge: Path,
     /// Of what the straight events stored.
     pub sizes: Sizes,
 }

@@ -16,6 +16,8 @@ pub const CALL_MS: u64 = 5;
 /// Assumed time of a function's own work for one event, milliseconds: about 1 ms of CPU on the share of a virtual CPU
 /// that [`MEMORY_MB`] buys.
 pub const OWN_MS: u64 = 7;
+/// Assumed time of an HTTP destination's answer, milliseconds.
+pub const DESTINATION_MS: u64 = 300;
 /// Memory of each function, as in the template.
 pub const MEMORY_MB: u64 = 256;
 /// Bytes of Lambda's own start and report lines for one invocation (JSON), assumed.
@@ -120,10 +122,12 @@ fn capacity(part: &'static str, counts: Counts, events: u64) -> [Line; 2] {
 #[must_use]
 pub fn path(path: &Path) -> Vec<Line> {
     let events = path.events;
-    let consumers = path.job.invocations + path.billing.invocations;
+    let consumers = path.job.invocations + path.billing.invocations + path.outbound.invocations;
     let invocations = path.receiver.invocations + consumers;
-    let messages = if path.job.invocations > 0 { 3 * events } else { events }; // one at each of the three
-    let milliseconds = path.total().round_trips * CALL_MS + messages * OWN_MS;
+    let taken = [path.job, path.billing].iter().filter(|counts| counts.invocations > 0).count() as u64;
+    let messages = events * (1 + taken) + path.outbound.invocations; // one at each function that works
+    let milliseconds =
+        path.total().round_trips * CALL_MS + messages * OWN_MS + path.outbound.invocations * DESTINATION_MS;
     let lines = path.log_lines + invocations * PLATFORM_LOG_LINES + path.receiver.invocations;
     let bytes = path.log_bytes
         + invocations * PLATFORM_LOG_BYTES
@@ -133,10 +137,11 @@ pub fn path(path: &Path) -> Vec<Line> {
     bill.extend(capacity("receiver", path.receiver, events));
     bill.extend(capacity("job consumer", path.job, events));
     bill.extend(capacity("billing consumer", path.billing, events));
-    bill.push(line(SQS, "sends", each(path.receiver.sqs_requests, events, 1)));
+    bill.extend(capacity("outbound consumer", path.outbound, events));
+    bill.push(line(SQS, "sends", each(path.total().sqs_requests, events, 1)));
     bill.push(line(SQS, "receives and deletes", each(2 * consumers, events, 1)));
-    bill.push(line(INVOCATIONS, "all three", each(invocations, events, 1)));
-    bill.push(line(GB_SECONDS, "all three", each(milliseconds * MEMORY_MB, events, 1_000 * 1_024)));
+    bill.push(line(INVOCATIONS, "all functions", each(invocations, events, 1)));
+    bill.push(line(GB_SECONDS, "all functions", each(milliseconds * MEMORY_MB, events, 1_000 * 1_024)));
     bill.push(line(LOGS, "own, platform's and access lines", each(bytes, events, 1_000_000_000)));
     bill.push(line(TRACES, "sampled", each(path.receiver.invocations * SAMPLED_MILLI, events, 1_000)));
     bill
@@ -156,7 +161,7 @@ pub fn straight(measured: &Measured) -> Bill {
     Bill::new(lines)
 }
 
-/// What is paid for a delivery whose path alone is looked at: a duplicate, a review.
+/// What is paid for a delivery whose path alone is looked at: a duplicate, a review, a forward, a charge.
 #[must_use]
 pub fn alone(some: &Path) -> Bill {
     Bill::new(path(some))

@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use domain::operation::Consumer;
 use queue::queue_name;
+use runtime::App;
+use runtime::lambda::PROVIDERS_TOML;
 use runtime::sqs::{SqsAttributes, SqsEvent, SqsRecord};
 use runtime::telemetry;
 use serde_json::{Value, json};
 
+use super::destination::{self, Answering};
 use super::{Measured, Path, Scenario, Sizes};
 use crate::dynamo_api;
 use crate::fifo::message::StoredMessage;
@@ -26,6 +29,8 @@ const FEW: usize = 20;
 /// A trace header as long as API Gateway makes them.
 const TRACE: &str = "Root=1-67891233-abcdef012345678912345678;Parent=53995c3f42cd8ad8;Sampled=1";
 const MINUTE_MS: i64 = 60_000;
+/// The wallet whose jobs are charged at a payment provider.
+const POSTPAID: &str = "owing";
 /// Minutes in which the relay examines the receipts of one.
 const RELAY_MINUTES: i64 = 4;
 
@@ -52,8 +57,13 @@ impl io::Write for LogBytes {
     }
 }
 
+/// A delivery: its event id and its body.
+type Delivery = (String, String);
+
 struct Bench {
     world: World,
+    /// What the outbound consumer is given: it alone reaches a destination.
+    outbound: App,
     scenario: Scenario,
     receiver: Arc<Meter>,
     consumers: Arc<Meter>,
@@ -71,25 +81,43 @@ pub async fn measure(scenario: Scenario) -> Result<Measured, WorldError> {
     let log = bench.log.clone();
     let lines = telemetry::subscriber("info", Arc::new(bench.world.clock.clone()), move || log.clone());
     let guard = tracing::subscriber::set_default(lines);
-    let jobs: Vec<String> = (0..scenario.events.max(1)).map(|n| format!("7d444840-9dc0-11d1-b245-{n:012}")).collect();
+    let jobs = names("b245", scenario.events.max(1));
     for (n, job) in jobs.iter().enumerate() {
         bench.submit(job, n % scenario.wallets.max(1)).await?;
     }
     let usage = json!({"usage": {"input_tokens": 1200, "output_tokens": 340}});
-    let straight = bench.path(&jobs, &usage, (202, "accepted")).await?;
+    let events = deliveries("job.completed", &jobs, &usage);
+    let straight = bench.path(&events, (202, "accepted")).await?;
     let sizes = bench.sizes()?;
     let relay = bench.relayed().await?;
-    let few = &jobs[..jobs.len().min(FEW)];
-    let duplicate = bench.path(few, &usage, (200, "duplicate")).await?;
-    let dear: Vec<String> = (0..few.len()).map(|n| format!("7d444840-9dc0-11d1-b246-{n:012}")).collect();
+    let few = jobs.len().min(FEW);
+    let duplicate = bench.path(&events[..few], (200, "duplicate")).await?;
+    let dear = names("b246", few);
     for job in &dear {
         bench.submit(job, 0).await?;
     }
+    // 120,000 at 3.00 and 340,000 at 15.00 a million: 5.46, above the hold, and whole cents.
     let above = json!({"usage": {"input_tokens": 120_000, "output_tokens": 340_000}});
-    let review = bench.path(&dear, &above, (202, "accepted")).await?;
+    let review = bench.path(&deliveries("job.completed", &dear, &above), (202, "accepted")).await?;
     let pass = bench.passed().await?;
+    let forward = bench.path(&deliveries("asset.created", &names("b247", few), &json!({})), (202, "accepted")).await?;
+    let owing = names("b248", few);
+    for job in &owing {
+        bench.submit_postpaid(job).await?;
+    }
+    let charge = bench.path(&deliveries("job.completed", &owing, &above), (202, "accepted")).await?;
     drop(guard);
-    Ok(Measured { batch: scenario.batch as u64, straight, relay, pass, duplicate, review, sizes })
+    Ok(Measured { batch: scenario.batch as u64, straight, relay, pass, duplicate, review, forward, charge, sizes })
+}
+
+/// Names of jobs as long as the ones of a UUID.
+fn names(group: &str, count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("7d444840-9dc0-11d1-{group}-{n:012}")).collect()
+}
+
+/// An event of acme for each job.
+fn deliveries(kind: &str, jobs: &[String], more: &Value) -> Vec<Delivery> {
+    jobs.iter().map(|job| (format!("msg_{}", job.replace('-', "")), event_body(kind, job, more.clone()))).collect()
 }
 
 fn unexpected(what: &str) -> WorldError {
@@ -105,14 +133,25 @@ impl Bench {
         hooks.add(Function::Control, consumers.clone()); // whose context the consumers are given here
         hooks.add(Function::Relay, relay.clone());
         hooks.add(Function::Reconciler, reconciler.clone());
-        let world = World::new(WorldConfig { hooks, ..WorldConfig::default() }).await?;
+        let ordinary = WorldConfig::default();
+        let mut secrets = ordinary.secrets.clone();
+        secrets.extend(destination::secrets());
+        let providers = format!("{PROVIDERS_TOML}{}", destination::STRIPE_BILLING);
+        let addresses = destination::addresses();
+        let world = World::new(WorldConfig { hooks, secrets, providers, addresses, ..ordinary }).await?;
         world.aws.report_capacity();
+        let outbound = world.stack.app.clone().calling(Arc::new(Answering::default()));
+        let terms = json!({"to": "stripe", "customer": "cus_NffrFeUfNV2Hib", "payment_method": "pm_1MqLiJLkdIwHu7ixUEgbFdYF"});
+        let body = json!({"currency": "USD", "postpaid": terms});
+        if world.control("PUT", &format!("/control/tenants/t1/wallets/{POSTPAID}"), Some(body)).await.0 != 201 {
+            return Err(unexpected("a postpaid wallet"));
+        }
         for wallet in 0..scenario.wallets.max(1) {
             if world.fund(&format!("w{wallet}"), "1000000.00").await.0 != 201 {
                 return Err(unexpected("funding"));
             }
         }
-        Ok(Self { world, scenario, receiver, consumers, relay, reconciler, log: LogBytes::default() })
+        Ok(Self { world, outbound, scenario, receiver, consumers, relay, reconciler, log: LogBytes::default() })
     }
 
     async fn submit(&self, job: &str, wallet: usize) -> Result<(), WorldError> {
@@ -122,14 +161,21 @@ impl Bench {
         }
     }
 
-    /// Sends an event for each job, a batch at a time, and lets the consumers work on what was dispatched.
-    async fn path(&self, jobs: &[String], usage: &Value, expected: (u16, &str)) -> Result<Path, WorldError> {
+    async fn submit_postpaid(&self, job: &str) -> Result<(), WorldError> {
+        let of = json!({"provider": "acme", "provider_job_ref": format!("p-{job}"), "model": "small-1", "wallet": POSTPAID});
+        match self.world.control("PUT", &format!("/control/tenants/t1/jobs/{job}"), Some(of)).await.0 {
+            201 => Ok(()),
+            _ => Err(unexpected("submission of a postpaid job")),
+        }
+    }
+
+    /// Sends events, a batch at a time, and lets the consumers work on what was dispatched.
+    async fn path(&self, events: &[Delivery], expected: (u16, &str)) -> Result<Path, WorldError> {
         let _ = (self.receiver.take(), self.consumers.take(), self.log.take());
-        let mut path = Path { events: jobs.len() as u64, ..Path::default() };
-        for jobs in jobs.chunks(self.scenario.batch.max(1)) {
-            for job in jobs {
-                let body = event_body("job.completed", job, usage.clone());
-                let mut event = self.world.acme(&format!("msg_{}", job.replace('-', "")), &body);
+        let mut path = Path { events: events.len() as u64, ..Path::default() };
+        for events in events.chunks(self.scenario.batch.max(1)) {
+            for (id, body) in events {
+                let mut event = self.world.acme(id, body);
                 event.headers.insert("x-amzn-trace-id".to_owned(), TRACE.to_owned());
                 let answer = crate::world::answer(&self.world.stack.webhook(&event).await);
                 if (answer.0, answer.1.as_str()) != expected {
@@ -138,12 +184,16 @@ impl Bench {
                 path.receiver.add(self.receiver.take());
             }
             let order = match self.scenario.first {
-                Consumer::Billing => [Consumer::Billing, Consumer::Job],
-                _ => [Consumer::Job, Consumer::Billing],
+                Consumer::Billing => [Consumer::Billing, Consumer::Job, Consumer::Outbound],
+                _ => [Consumer::Job, Consumer::Billing, Consumer::Outbound],
             };
             for consumer in order {
                 let counts = self.consume(consumer).await?;
-                if consumer == Consumer::Job { &mut path.job } else { &mut path.billing }.add(counts);
+                match consumer {
+                    Consumer::Job => path.job.add(counts),
+                    Consumer::Billing => path.billing.add(counts),
+                    Consumer::Outbound => path.outbound.add(counts),
+                }
             }
         }
         [path.log_bytes, path.log_lines] = self.log.take();
@@ -163,11 +213,13 @@ impl Bench {
         let records: Vec<SqsRecord> = stored.into_iter().map(record).collect();
         queues.purge(&name).map_err(StackError::from)?;
         let mut counts = Counts::default();
-        for records in records.chunks(self.scenario.batch.max(1)) {
+        let batch = if consumer == Consumer::Outbound { 1 } else { self.scenario.batch.max(1) }; // as in the template
+        for records in records.chunks(batch) {
             let event = SqsEvent { records: records.to_vec() };
             let answer = match consumer {
                 Consumer::Job => job::handle(app, event).await,
-                _ => billing::handle(app, event).await,
+                Consumer::Billing => billing::handle(app, event).await,
+                Consumer::Outbound => outbound::handle(&self.outbound, event).await,
             };
             if !answer.batch_item_failures.is_empty() {
                 return Err(unexpected("a message that stays"));
