@@ -53,9 +53,8 @@ class Cloud:
             keys[f"{name.capitalize()}Function"] = key
         return keys
 
-    def deploy(self, template, keys, secrets, inside, destinations):
-        """Creates the stack and waits until it stands. `destinations` are variables that join the outbound function, as
-        README says under "HTTP destinations"."""
+    def deploy(self, template, keys, secrets, inside, destination):
+        """Creates the stack and waits until it stands. `destination` are the parameters of what events are sent on to."""
         left_out = [name for name, one in template["Resources"].items() if on_aws_only(one)]
         for name in left_out:
             del template["Resources"][name]
@@ -66,12 +65,12 @@ class Cloud:
                 one["Properties"]["ScheduleExpression"] = "rate(1 minute)"
             if one["Type"] == "AWS::Lambda::Function":
                 one["Properties"]["Code"] = {"S3Bucket": BUCKET, "S3Key": keys[name]}
-        template["Resources"]["OutboundFunction"]["Properties"]["Environment"]["Variables"].update(destinations)
         self.client["secretsmanager"].create_secret(Name=SECRET, SecretString=json.dumps(secrets))
         self.client["s3"].put_object(Bucket=BUCKET, Key="template.json", Body=json.dumps(template))
         parameters = {
             "ProviderSecret": SECRET, "EndpointUrl": inside, "LogLevel": "info",
             "Architecture": "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64",
+            **destination,
         }
         formation = self.client["cloudformation"]
         formation.create_stack(

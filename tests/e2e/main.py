@@ -60,14 +60,14 @@ def main():
     secret, app_secret = ("whsec_" + base64.b64encode(os.urandom(24)).decode() for _ in range(2))
     # Plain HTTP goes to this machine only, so functions that run elsewhere, in containers, do not reach it.
     app = App(app_secret) if args.inside == args.endpoint else None
-    destinations = {"APP_URL": app.url, "APP_WEBHOOK_SECRET": app_secret} if app else {}
+    destination = {"AppUrl": app.url, "AppWebhookSecret": app_secret} if app else {}
     # Every profile's secret must be there; the sample provider's is the one that is used.
     names = ("ACME_WEBHOOK_SECRET", "STRIPE_WEBHOOK_SECRET", "GITHUB_WEBHOOK_SECRET")
     secrets = dict.fromkeys(names, secret)
 
     def deploy():
         keys = cloud.upload(args.functions, binaries, out)
-        count, left_out = cloud.deploy(read_template(args.template), keys, secrets, args.inside, destinations)
+        count, left_out = cloud.deploy(read_template(args.template), keys, secrets, args.inside, destination)
         return f"{count} resources" + (f"; not on an emulator: {', '.join(left_out)}" if left_out else "")
 
     if not table.step("the stack is deployed from the translated template", deploy):
