@@ -83,9 +83,11 @@ async fn try_submit(app: &App, request: &SubmitJob, asked: &Job) -> Result<Optio
         return problem(Problem::new(402, "funds-short", "The wallet has too little", detail));
     }
     let delta = app.watching((&asked.tenant, &asked.wallet), &balance, hold_delta(asked, &balance)).await?;
-    match app.store.submit_job(asked, &delta).await? {
+    let outgoing = app.authorising(asked, &balance)?;
+    match app.store.submit_job(asked, &delta, outgoing.as_slice()).await? {
         Submitted::Created => {
             app.send_told(&delta.low.told).await;
+            app.send_outgoing(outgoing.as_slice()).await;
             Ok(Some(GatewayResponse::json(201, &submission_json(asked))))
         }
         // Read again and classify in the stated order.
@@ -122,11 +124,15 @@ const REF_TAKEN: &str =
     "this provider_job_ref already names another job: give the reference of this job, or leave it out";
 
 fn submission_json(job: &Job) -> Value {
-    json!({
+    let mut shown = json!({
         "tenant": job.tenant, "job": job.job, "provider": job.provider, "provider_job_ref": job.provider_ref,
         "wallet": job.wallet, "hold": job.hold, "currency": job.currency(), "model": job.model(),
         "price_version": job.price.version, "expires_at": timestamp(job.expires_ms),
-    })
+    });
+    if job.authorised != Micros::ZERO {
+        shown["authorised"] = json!(job.authorised);
+    }
+    shown
 }
 
 /// RFC 3339 in UTC, for people and machines.

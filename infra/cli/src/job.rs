@@ -29,7 +29,11 @@ pub fn submit(args: JobSubmitArgs) -> Result<ExitCode, CliError> {
     )?;
     output::answer(&answer, args.common.format.json, |answer| {
         let again = "the job was submitted before with this content; no second hold was placed";
-        format!("{}\n{}", submission(&answer.body), first_time(answer, "job submitted, hold placed", again))
+        let first = match &answer.body["authorised"] {
+            Value::String(_) => "job submitted; its authorisation is sent to the payment provider",
+            _ => "job submitted, hold placed",
+        };
+        format!("{}\n{}", submission(&answer.body), first_time(answer, first, again))
     })
 }
 
@@ -46,8 +50,12 @@ fn submission(body: &Value) -> String {
     table(header, [[tenant, job, provider, reference, model, wallet, hold(body), cell(&body["expires_at"])]])
 }
 
+/// What is reserved, or, of a postpaid wallet that authorises, what is authorised.
 fn hold(body: &Value) -> String {
-    format!("{} {}", amount(&body["hold"]), cell(&body["currency"]))
+    match &body["authorised"] {
+        asked @ Value::String(_) => format!("{} {}, authorised", amount(asked), cell(&body["currency"])),
+        _ => format!("{} {}", amount(&body["hold"]), cell(&body["currency"])),
+    }
 }
 
 /// Everything about one job.

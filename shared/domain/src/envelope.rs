@@ -361,7 +361,9 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
     let amount = match (&names.amount, &names.minor_amount) {
         (Some(source), _) => at(&Some(source.clone())).map(|text| Micros::parse(&text).map(Micros::get)),
         (None, Some(source)) => {
-            at(&Some(source.clone())).map(|text| minor_to_micros(&text, currency, &profile.minor_digits))
+            let micros = |text: String| minor_to_micros(&text, currency, &profile.minor_digits);
+            let (authorised, captured) = (at(&names.minor_authorised).map(micros), at(&names.minor_captured).map(micros));
+            at(&Some(source.clone())).map(|text| less_uncaptured(micros(text)?, authorised, captured))
         }
         (None, None) => None,
     };
@@ -388,6 +390,16 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
         board: BTreeMap::new(),
         step: None,
     })
+}
+
+/// What was refunded of what was captured, where the rest of an authorisation is counted as refunded too; nothing is taken
+/// off where the body does not say both.
+fn less_uncaptured(
+    refunded: i64, authorised: Option<Result<i64, MoneyError>>, captured: Option<Result<i64, MoneyError>>,
+) -> Result<i64, MoneyError> {
+    let (Some(authorised), Some(captured)) = (authorised, captured) else { return Ok(refunded) };
+    let rest = Micros::new(authorised?)?.minus(Micros::new(captured?)?)?.max(Micros::ZERO);
+    Micros::new(refunded)?.minus(rest).map(|left| left.max(Micros::ZERO).get())
 }
 
 /// A provider's minor units (cents) in micros: by the provider's own exponent where its profile names
