@@ -79,6 +79,7 @@ impl Contract {
             provider_ref: None,
             wallet: self.wallet(),
             hold: Micros::parse(hold).unwrap(),
+            authorised: Micros::ZERO,
             price,
             policies: Policies::default(),
             created_ms: self.now_ms,

@@ -91,7 +91,9 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
             carry::once_more(app, &intent).await.map(Some)
         }
         (Decision::None(verdict), _) => Ok(Some(verdict)),
-        (Decision::Carry, Some(intent)) => Ok(carry::carry(app, &ask, intent).await?.map(|verdict| advised(work, verdict))),
+        (Decision::Carry, Some(intent)) => {
+            Ok(carry::carry(app, &ask, intent).await?.map(|verdict| advised(work, verdict)))
+        }
         (Decision::Put | Decision::Carry, _) if without_tables => Ok(Some(no_charges(&work.key.item))),
         (Decision::Put | Decision::Carry, _) if charge => app.store.put_intent(&asked).await.map(|()| None),
         (Decision::Put | Decision::Carry, _) => match configured {

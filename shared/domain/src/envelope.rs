@@ -284,10 +284,12 @@ pub(crate) fn missing_field(name: OperationName, envelope: &Envelope) -> Option<
         {
             Some("reference")
         }
-        OperationName::ExtendHold | OperationName::FundWallet | OperationName::ReverseFunding
-            if envelope.amount.is_none_or(|amount| amount <= 0) =>
-        {
+        OperationName::ExtendHold | OperationName::FundWallet if envelope.amount.is_none_or(|amount| amount <= 0) => {
             Some("amount (more than zero)")
+        }
+        // Nothing is refunded of a payment whose rest was never captured.
+        OperationName::ReverseFunding if envelope.amount.is_none_or(|amount| amount < 0) => {
+            Some("amount (zero or more)")
         }
         OperationName::FundWallet | OperationName::ReverseFunding if envelope.currency.is_none() => Some("currency"),
         OperationName::RecordProgress if envelope.sequence.is_none() => Some("sequence"),
@@ -362,7 +364,8 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
         (Some(source), _) => at(&Some(source.clone())).map(|text| Micros::parse(&text).map(Micros::get)),
         (None, Some(source)) => {
             let micros = |text: String| minor_to_micros(&text, currency, &profile.minor_digits);
-            let (authorised, captured) = (at(&names.minor_authorised).map(micros), at(&names.minor_captured).map(micros));
+            let (authorised, captured) =
+                (at(&names.minor_authorised).map(micros), at(&names.minor_captured).map(micros));
             at(&Some(source.clone())).map(|text| less_uncaptured(micros(text)?, authorised, captured))
         }
         (None, None) => None,
@@ -398,8 +401,8 @@ fn less_uncaptured(
     refunded: i64, authorised: Option<Result<i64, MoneyError>>, captured: Option<Result<i64, MoneyError>>,
 ) -> Result<i64, MoneyError> {
     let (Some(authorised), Some(captured)) = (authorised, captured) else { return Ok(refunded) };
-    let rest = Micros::new(authorised?)?.minus(Micros::new(captured?)?)?.max(Micros::ZERO);
-    Micros::new(refunded)?.minus(rest).map(|left| left.max(Micros::ZERO).get())
+    let rest = Micros::new(authorised?)?.minus(Micros::new(captured?)?)?.max(Micros::ZERO).get();
+    Ok(if refunded >= rest { refunded - rest } else { refunded })
 }
 
 /// A provider's minor units (cents) in micros: by the provider's own exponent where its profile names

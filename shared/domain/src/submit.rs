@@ -67,7 +67,9 @@ pub enum RequestError {
     #[error("postpaid.authorise: [charges.{0}] in providers.toml has no `authorise`: add it, or leave it out here")]
     NoAuthorise(String),
     /// A job on a wallet that authorises, without an amount.
-    #[error("missing field `hold`: wallet {0:?} authorises each job at its payment provider: give the most that it may cost")]
+    #[error(
+        "missing field `hold`: wallet {0:?} authorises each job at its payment provider: give the most that it may cost"
+    )]
     AuthoriseMissing(String),
     /// Less is to be authorised than can be charged.
     #[error("hold: what is authorised has to be at least {0}, the least that this wallet is charged")]

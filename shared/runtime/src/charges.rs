@@ -49,7 +49,8 @@ impl App {
     /// [`StoreError`] never: every key was checked when it was made.
     pub fn authorising(&self, job: &Job, balance: &Balance) -> Result<Option<Outgoing>, StoreError> {
         let Some(postpaid) = &balance.postpaid else { return Ok(None) };
-        let receipt = authorisation::receipt(job, postpaid).map_err(|_| StoreError::Corrupt { what: "authorisation" })?;
+        let receipt =
+            authorisation::receipt(job, postpaid).map_err(|_| StoreError::Corrupt { what: "authorisation" })?;
         Ok(receipt.map(|receipt| self.outgoing(receipt)))
     }
 
@@ -156,9 +157,8 @@ impl App {
     /// The key of what an entry was charged by. Only a close can be a capture; which it was its event says, whose intent may
     /// not be written yet.
     async fn charged_by(&self, entry: &Entry, charge: &str, postpaid: &Postpaid) -> Result<OperationKey, StoreError> {
-        let key = |kind| {
-            charge::key_of(kind, entry, charge, postpaid).map_err(|_| StoreError::Corrupt { what: "charge" })
-        };
+        let key =
+            |kind| charge::key_of(kind, entry, charge, postpaid).map_err(|_| StoreError::Corrupt { what: "charge" });
         if postpaid.authorise && charge == domain::keys::CLOSE {
             let capture = key(CAPTURE)?;
             if self.store.load_event(&capture.event).await?.is_some() {

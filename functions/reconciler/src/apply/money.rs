@@ -99,8 +99,7 @@ pub(super) async fn ask_authority(app: &App, case: &Case, decision: Decision) ->
         settles: true,
     };
     let authorisation = app.authorisation_of(&records.job, &balance).await?;
-    let view =
-        View { balance: Some(&balance), ledger: &ledger, job: Some(&records), authorisation: &authorisation };
+    let view = View { balance: Some(&balance), ledger: &ledger, job: Some(&records), authorisation: &authorisation };
     let posting = match settle::decide(&ask, &view) {
         settle::Decision::Commit(posting) => posting,
         settle::Decision::None(domain::decide::NoEffect::Done) => return gone(app, case, decision).await,

@@ -138,9 +138,14 @@ fn build(name: &str, value: &Spanned<DeValue<'_>>, profiles: &Profiles) -> Resul
 /// would find something else.
 fn tables(raw: &Raw, profiles: &Profiles) -> Result<(), Problem> {
     let steps = raw.authorise.iter().flat_map(|steps| {
-        [(&["authorise", "to"][..], &steps.to), (&["authorise", "capture"], &steps.capture), (&["authorise", "void"], &steps.void)]
+        [
+            (&["authorise", "to"][..], &steps.to),
+            (&["authorise", "capture"], &steps.capture),
+            (&["authorise", "void"], &steps.void),
+        ]
     });
-    let all: Vec<(&[&str], &String)> = [(&["to"][..], &raw.to), (&["refunds"], &raw.refunds)].into_iter().chain(steps).collect();
+    let all: Vec<(&[&str], &String)> =
+        [(&["to"][..], &raw.to), (&["refunds"], &raw.refunds)].into_iter().chain(steps).collect();
     for (field, to) in &all {
         let Some(table) = profiles.destination(to) else {
             let cause = format!("there is no table [destinations.{to}]");
@@ -149,7 +154,8 @@ fn tables(raw: &Raw, profiles: &Profiles) -> Result<(), Problem> {
         let found_by_payment = matches!(field, ["refunds"] | ["authorise", "void"]);
         if found_by_payment {
             if table.rules.lookup.is_some() {
-                let cause = "a look-up finds payments: it would say of what is done to one that it was, or was not, done";
+                let cause =
+                    "a look-up finds payments: it would say of what is done to one that it was, or was not, done";
                 return Err(Problem::new(field, cause, "name a table of its own without `lookup`"));
             }
             continue;
