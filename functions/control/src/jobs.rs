@@ -157,10 +157,27 @@ pub(crate) async fn shown(app: &App, tenant: &TenantId, job: &JobId, status: u16
     shown["request_id"] = json!(records.job.request_id);
     shown["metadata"] = json!(records.job.metadata);
     shown["progress"] = json!(progress.map(|p| json!({"sequence": p.sequence, "type": p.event_type, "by": p.by})));
+    if records.job.authorised != Micros::ZERO {
+        shown["authorisation"] = authorisation_json(app, &records.job).await?;
+    }
     shown["extensions"] = extensions_json(&records);
     shown["transitions"] = transitions_json(&records);
     shown["settlements"] = settlements_json(&ledger);
     Ok(GatewayResponse::json(status, &shown))
+}
+
+/// What became of a job's authorisation: the event of our own, its intent's state, and the payment's id.
+async fn authorisation_json(app: &App, job: &Job) -> Result<Value, Problem> {
+    let corrupt = |_| unavailable(store::StoreError::Corrupt { what: "authorisation" });
+    let balance = app.store.get_balance(&job.tenant, &job.wallet).await.map_err(unavailable)?;
+    let Some(postpaid) = balance.and_then(|balance| balance.postpaid) else { return Ok(Value::Null) };
+    let key = domain::authorisation::key_of(job, &postpaid.to).map_err(corrupt)?;
+    let intent = app.store.get_intent(&key.to_string()).await.map_err(unavailable)?;
+    let result = intent.as_ref().and_then(|intent| intent.result.as_ref());
+    Ok(json!({
+        "event": key.event, "state": intent.as_ref().map(|intent| intent.state),
+        "payment": result.and_then(|result| result.id.as_deref()),
+    }))
 }
 
 fn extensions_json(records: &JobRecords) -> Value {

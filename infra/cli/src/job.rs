@@ -58,6 +58,16 @@ fn hold(body: &Value) -> String {
     }
 }
 
+/// What became of a job's authorisation; `-`, which a card leaves out, where there is none.
+fn authorisation(value: &Value) -> String {
+    match value {
+        Value::Object(known) => {
+            format!("{}, {} ({})", cell(&known["state"]), cell(&known["payment"]), cell(&known["event"]))
+        }
+        other => cell(other),
+    }
+}
+
 /// Everything about one job.
 pub fn page(body: &Value) -> String {
     let mut page =
@@ -68,6 +78,7 @@ pub fn page(body: &Value) -> String {
         ("model", format!("{}, price {}", cell(&body["model"]), cell(&body["price_version"]))),
         ("wallet", cell(&body["wallet"])),
         ("hold", format!("{}, until {}", hold(body), cell(&body["expires_at"]))),
+        ("authorisation", authorisation(&body["authorisation"])),
         ("submitted", cell(&body["submitted_at"])),
         ("request", cell(&body["request_id"])),
         ("labels", labels(&body["metadata"])),
@@ -160,6 +171,17 @@ Outcome: none yet
 Money: none yet
 ";
         assert_eq!(page(&job()), by_hand);
+    }
+
+    #[test]
+    fn an_authorised_job_shows_what_is_authorised_in_place_of_the_hold() {
+        let mut body = job();
+        body["hold"] = json!("0.000000");
+        body["authorised"] = json!("15.010000");
+        body["authorisation"] = json!({"event": "own/authorise|t1|j1", "state": "settled", "payment": "pi_1"});
+        let page = page(&body);
+        assert!(page.contains("  hold            15.01 USD, authorised, until 2026-12-04T12:00:00Z\n"), "{page}");
+        assert!(page.contains("  authorisation   settled, pi_1 (own/authorise|t1|j1)\n"), "{page}");
     }
 
     #[test]

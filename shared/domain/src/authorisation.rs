@@ -160,3 +160,116 @@ pub fn advice(event_type: &str) -> Option<&'static str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+    use super::*;
+    use crate::charge::{intent, receipt as charge};
+    use crate::decide::posting::{Change, Posting};
+    use crate::ledger::{Account, Balance, Entry, EntryKind, Line};
+    use crate::money::Currency;
+    use crate::price::Snapshot;
+    use crate::profile::Profiles;
+
+    const FILE: &str = include_str!("../../../infra/profiles/stripe-billing.toml");
+
+    fn micros(text: &str) -> Micros {
+        Micros::parse(text).unwrap()
+    }
+
+    fn job(authorised: &str) -> Job {
+        let (model, currency) = ("m".parse().unwrap(), Currency::parse("USD").unwrap());
+        let (rates, version) = (BTreeMap::new(), "1".to_owned());
+        Job {
+            tenant: "t1".parse().unwrap(),
+            job: "j1".parse().unwrap(),
+            provider: crate::ids::Provider::new("acme").unwrap(),
+            provider_ref: None,
+            wallet: "w1".parse().unwrap(),
+            hold: Micros::ZERO,
+            authorised: micros(authorised),
+            price: Snapshot { model, version, currency, rates, ignore: Vec::new(), minimum: None, ceiling: None },
+            policies: crate::job::Policies::default(),
+            created_ms: 0,
+            expires_ms: 0,
+            request_hash: String::new(),
+            request_id: None,
+            metadata: BTreeMap::new(),
+        }
+    }
+
+    /// The close of a job that moves so much.
+    fn moving(job: &Job, moved: &str) -> Posting {
+        let entry = Entry::of_job(EntryKind::Capture, job, "acme/e1".to_owned(), 0);
+        let line = Line { account: Account::Receivable, amount: micros(moved).negated() };
+        let balance = Balance::new(job.currency(), Micros::ZERO, 0);
+        Posting::unchained("c".to_owned(), Entry { lines: vec![line], ..entry }, &balance, Change::default())
+    }
+
+    #[test]
+    fn what_a_close_does_depends_on_what_moves_and_on_what_stands() {
+        let held = || Authorisation::Held("pi_1".to_owned());
+        let capture = || Ok(Some(Close::Capture("pi_1".to_owned())));
+        let class = |found: Result<Option<Close>, NoEffect>| match found.unwrap_err() {
+            NoEffect::Wait(class, _) => (true, class),
+            NoEffect::Review(class, _) => (false, class),
+            _ => (false, Class::Unreadable),
+        };
+        let of = |authorised: &str, moved: &str, stands: &Authorisation| {
+            let job = job(authorised);
+            close(&moving(&job, moved), &job, stands)
+        };
+        assert_eq!(of("10.00", "0.01", &held()), capture());
+        assert_eq!(of("10.00", "10.00", &held()), capture());
+        assert_eq!(of("10.00", "10.01", &held()), Ok(Some(Close::Void)));
+        assert_eq!(of("10.00", "5.00", &Authorisation::Nothing), Ok(None));
+        assert_eq!(class(of("10.00", "5.00", &Authorisation::Open)), (true, Class::NotYet));
+        assert_eq!(class(of("10.00", "11.00", &Authorisation::Open)), (true, Class::NotYet));
+        assert_eq!(class(of("10.00", "5.00", &Authorisation::Unclear("look"))), (false, Class::UnknownOutcome));
+        for stands in [held(), Authorisation::Nothing, Authorisation::Open, Authorisation::Unclear("look")] {
+            assert_eq!(of("10.00", "0", &stands), Ok(Some(Close::Void)), "what moves nothing waits for nothing");
+            assert_eq!(of("0", "5.00", &stands), Ok(None), "a job without an authorisation");
+        }
+    }
+
+    #[test]
+    fn each_step_is_the_request_that_the_provider_documents() {
+        let profiles = Profiles::parse(FILE).unwrap();
+        let charges = profiles.charges("stripe").unwrap();
+        let steps = charges.authorise.as_ref().unwrap();
+        let terms = Postpaid {
+            to: "stripe".to_owned(),
+            customer: "cus_1".to_owned(),
+            payment_method: "pm_1".to_owned(),
+            minor_digits: 2,
+            minimum: Micros::ZERO,
+            authorise: true,
+        };
+        let request = |receipt: &Receipt, to: &str| {
+            let key = receipt.operations().remove(0);
+            let made = intent(&key, receipt, charges, profiles.destination(to).unwrap(), 0);
+            (made.call.clone().unwrap().path, made.request.replace(&made.deduplication_id(), "KEY"))
+        };
+        let job = job("12.00");
+        let asked = receipt(&job, &terms).unwrap().unwrap();
+        assert_eq!(asked.event.as_ref().unwrap().to_string(), "own/authorise|t1|j1");
+        let hand = "amount=1200&currency=usd&customer=cus_1&payment_method=pm_1&off_session=true&confirm=true&\
+                    payment_method_types%5B%5D=card&capture_method=manual&metadata%5Btenant%5D=t1&metadata%5Bwallet%5D=w1&\
+                    metadata%5Bjob%5D=j1&metadata%5Bcharge%5D=authorise%7Ct1%7Cj1&metadata%5Bkey%5D=KEY";
+        assert_eq!(request(&asked, &steps.to), ("/v1/payment_intents".to_owned(), hand.to_owned()));
+
+        let authorised = Some(Close::Capture("pi/1".to_owned()));
+        let capture = charge(&Posting { authorised, ..moving(&job, "10.00") }, &terms).unwrap().unwrap();
+        assert_eq!(capture.event.as_ref().unwrap().to_string(), "own/capture|t1|j1|c");
+        let hand = ("/v1/payment_intents/pi%2F1/capture", "amount_to_capture=1000&metadata%5Bcapture%5D=KEY");
+        assert_eq!(request(&capture, &steps.capture), (hand.0.to_owned(), hand.1.to_owned()));
+
+        let mut given_up = void(&moving(&job, "0"), &terms).unwrap();
+        assert_eq!(given_up.intent, None, "the payment is not known here");
+        assert_eq!(given_up.receipt.event.as_ref().unwrap().to_string(), "own/void|t1|j1|c");
+        given_up.receipt.envelope.data.insert("payment".to_owned(), "pi_1".to_owned());
+        let hand = ("/v1/payment_intents/pi_1/cancel".to_owned(), String::new());
+        assert_eq!(request(&given_up.receipt, &steps.void), hand);
+    }
+}

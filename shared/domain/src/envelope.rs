@@ -4,6 +4,7 @@
 //! with an empty plan and its reason, so that the evidence is durable and the provider is answered 200.
 
 mod items;
+mod minor;
 mod place;
 mod values;
 
@@ -18,7 +19,7 @@ use crate::event::{EventId, EventRef};
 use crate::ids::{BookingId, IdError, ItemId, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
 use crate::job::{Job, JobRef, Outcome};
 use crate::json::{self, JsonError, Value};
-use crate::money::{Currency, Micros, MoneyError};
+use crate::money::{Currency, Micros};
 use crate::operation::OperationName;
 use crate::price::{Usage, usage_from_json};
 use crate::profile::{BodyForm, EventRule, Fields, IdSource, OnlyIf, Profile, Source};
@@ -362,12 +363,12 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
     let currency = currency.map_err(|e| Refusal(EmptyPlan::MissingField, e.to_string()))?;
     let amount = match (&names.amount, &names.minor_amount) {
         (Some(source), _) => at(&Some(source.clone())).map(|text| Micros::parse(&text).map(Micros::get)),
-        (None, Some(source)) => {
-            let micros = |text: String| minor_to_micros(&text, currency, &profile.minor_digits);
-            let (authorised, captured) =
-                (at(&names.minor_authorised).map(micros), at(&names.minor_captured).map(micros));
-            at(&Some(source.clone())).map(|text| less_uncaptured(micros(text)?, authorised, captured))
-        }
+        (None, Some(source)) => at(&Some(source.clone())).map(|text| {
+            let micros = |text: String| minor::to_micros(&text, currency, &profile.minor_digits);
+            let [authorised, captured] =
+                [&names.minor_authorised, &names.minor_captured].map(|name| at(name).map(micros));
+            minor::less_uncaptured(micros(text)?, authorised.transpose()?, captured.transpose()?)
+        }),
         (None, None) => None,
     };
     let usage = names.usage.as_ref().and_then(|s| place.value(s)).filter(|v| !matches!(v, Value::Null));
@@ -393,28 +394,6 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
         board: BTreeMap::new(),
         step: None,
     })
-}
-
-/// What was refunded of what was captured, where the rest of an authorisation is counted as refunded too; nothing is taken
-/// off where the body does not say both.
-fn less_uncaptured(
-    refunded: i64, authorised: Option<Result<i64, MoneyError>>, captured: Option<Result<i64, MoneyError>>,
-) -> Result<i64, MoneyError> {
-    let (Some(authorised), Some(captured)) = (authorised, captured) else { return Ok(refunded) };
-    let rest = Micros::new(authorised?)?.minus(Micros::new(captured?)?)?.max(Micros::ZERO).get();
-    Ok(if refunded >= rest { refunded - rest } else { refunded })
-}
-
-/// A provider's minor units (cents) in micros: by the provider's own exponent where its profile names
-/// one, else by the currency's ISO 4217 exponent (LED-01).
-fn minor_to_micros(
-    text: &str, currency: Option<Currency>, own: &std::collections::BTreeMap<String, u32>,
-) -> Result<i64, MoneyError> {
-    let currency = currency.ok_or_else(|| MoneyError::UnknownCurrency(String::new()))?;
-    let digits = own.get(currency.code()).copied().unwrap_or_else(|| currency.minor_digits());
-    let minor: i64 = text.parse().map_err(|_| MoneyError::NotDecimal(text.chars().take(40).collect()))?;
-    let scale = 6_u32.checked_sub(digits).and_then(|zeros| 10_i64.checked_pow(zeros)).ok_or(MoneyError::TooLarge)?;
-    minor.checked_mul(scale).ok_or(MoneyError::TooLarge).and_then(Micros::new).map(Micros::get)
 }
 
 impl Intake {
