@@ -79,6 +79,7 @@ impl Contract {
             provider_ref: None,
             wallet: self.wallet(),
             hold: Micros::parse(hold).unwrap(),
+            authorised: Micros::ZERO,
             price,
             policies: Policies::default(),
             created_ms: self.now_ms,
@@ -168,11 +169,11 @@ async fn wallets_and_holds(c: &Contract) {
 
     let job = c.job("j1", "6.00");
     let balance = c.balance().await;
-    assert_eq!(c.store.submit_job(&job, &hold_delta(&job, &balance)).await.unwrap(), Submitted::Created);
+    assert_eq!(c.store.submit_job(&job, &hold_delta(&job, &balance), &[]).await.unwrap(), Submitted::Created);
     let short = c.job("j2", "6.00");
-    let refused = c.store.submit_job(&short, &hold_delta(&short, &balance)).await.unwrap();
+    let refused = c.store.submit_job(&short, &hold_delta(&short, &balance), &[]).await.unwrap();
     assert_eq!(refused, Submitted::ConditionFailed { job: false, reference: false, balance: true });
-    let twice = c.store.submit_job(&job, &hold_delta(&c.job("j1", "1.00"), &balance)).await.unwrap();
+    let twice = c.store.submit_job(&job, &hold_delta(&c.job("j1", "1.00"), &balance), &[]).await.unwrap();
     assert_eq!(twice, Submitted::ConditionFailed { job: true, reference: false, balance: false });
     let after = c.balance().await;
     assert_eq!((after.available.to_string(), after.held.to_string()), ("4.000000".to_owned(), "6.000000".to_owned()));

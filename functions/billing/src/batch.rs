@@ -43,12 +43,12 @@ async fn try_commit(app: &App, works: &[Work]) -> Result<Vec<usize>, StoreError>
     let Some((tenant, wallet, candidates)) = candidates(app, works).await? else { return Ok(Vec::new()) };
     let Some(first) = app.store.get_balance(&tenant, &wallet).await? else { return Ok(Vec::new()) };
     let mut running = first.clone();
-    let reads = join_all(candidates.iter().map(|candidate| read(app, candidate))).await;
+    let reads = join_all(candidates.iter().map(|candidate| read(app, candidate, &first))).await;
     let mut postings: Vec<(usize, Posting)> = Vec::new();
     for (candidate, reads) in candidates.iter().zip(reads) {
-        let Reads { ledger, job, .. } = reads?;
-        let view = settle::View { balance: Some(&running), ledger: &ledger, job: job.as_ref() };
-        let same_wallet = job.as_ref().is_some_and(|j| j.job.wallet == wallet && j.job.tenant == tenant);
+        let reads = reads?;
+        let view = settle::View { balance: Some(&running), ..reads.view() };
+        let same_wallet = reads.job.as_ref().is_some_and(|j| j.job.wallet == wallet && j.job.tenant == tenant);
         if !same_wallet {
             continue;
         }
@@ -111,8 +111,12 @@ async fn candidates<'a>(
 }
 
 /// The ledger, then the job; the balance was read before.
-async fn read(app: &App, candidate: &Candidate<'_>) -> Result<Reads, StoreError> {
+async fn read(app: &App, candidate: &Candidate<'_>, balance: &Balance) -> Result<Reads, StoreError> {
     let ledger = app.store.load_ledger(&candidate.tenant, &candidate.job).await?;
     let job = app.store.load_job(&candidate.tenant, &candidate.job).await?;
-    Ok(Reads { balance: None, ledger, job })
+    let authorisation = match &job {
+        Some(records) => Some(app.authorisation_of(&records.job, balance).await?),
+        None => None,
+    };
+    Ok(Reads { balance: None, ledger, job, authorisation })
 }

@@ -57,9 +57,14 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
             let asked = BookingVersion { board: !told.is_empty(), ..asked };
             delta.low.told.receipts.extend(told.receipts);
             delta.low.told.steps.extend(told.steps);
-            let submitted = app.store.submit_booked_job(&job, &delta, &asked).await?;
+            let outgoing = match &balance {
+                Some(balance) => app.authorising(&job, balance)?,
+                None => None,
+            };
+            let submitted = app.store.submit_booked_job(&job, &delta, outgoing.as_slice(), &asked).await?;
             if submitted == Submitted::Created {
                 app.send_told(&delta.low.told).await;
+                app.send_outgoing(outgoing.as_slice()).await;
             }
             Ok(match submitted {
                 Submitted::Created => Round::Verdict(NoEffect::Done),

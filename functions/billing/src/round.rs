@@ -1,5 +1,6 @@
 //! One round of one operation: reads in order, decides, commits.
 
+use domain::authorisation::Authorisation;
 use domain::decide::posting::Posting;
 use domain::decide::settle::{self, Decision};
 use domain::decide::{NoEffect, adjust, extend, fund, payment};
@@ -53,14 +54,21 @@ pub struct Reads {
     pub balance: Option<Balance>,
     /// Read second.
     pub ledger: JobLedger,
-    /// Read last.
+    /// Read after it.
     pub job: Option<JobRecords>,
+    /// What became of the job's authorisation; read where one was asked for.
+    pub authorisation: Option<Authorisation>,
 }
 
 impl Reads {
     /// The decision's view.
     pub fn view(&self) -> settle::View<'_> {
-        settle::View { balance: self.balance.as_ref(), ledger: &self.ledger, job: self.job.as_ref() }
+        settle::View {
+            balance: self.balance.as_ref(),
+            ledger: &self.ledger,
+            job: self.job.as_ref(),
+            authorisation: self.authorisation.as_ref().unwrap_or(&Authorisation::Nothing),
+        }
     }
 }
 
@@ -74,6 +82,9 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
         if domain::planted::on("balance-read-last") {
             reads.balance = app.store.get_balance(&tenant, &wallet).await?; // PLANTED
         }
+    }
+    if let (Some(balance), Some(records)) = (&reads.balance, &reads.job) {
+        reads.authorisation = Some(app.authorisation_of(&records.job, balance).await?);
     }
     if work.key.name == OperationName::ExtendHold {
         return extend_hold(app, work, &reads).await;

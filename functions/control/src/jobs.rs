@@ -83,9 +83,11 @@ async fn try_submit(app: &App, request: &SubmitJob, asked: &Job) -> Result<Optio
         return problem(Problem::new(402, "funds-short", "The wallet has too little", detail));
     }
     let delta = app.watching((&asked.tenant, &asked.wallet), &balance, hold_delta(asked, &balance)).await?;
-    match app.store.submit_job(asked, &delta).await? {
+    let outgoing = app.authorising(asked, &balance)?;
+    match app.store.submit_job(asked, &delta, outgoing.as_slice()).await? {
         Submitted::Created => {
             app.send_told(&delta.low.told).await;
+            app.send_outgoing(outgoing.as_slice()).await;
             Ok(Some(GatewayResponse::json(201, &submission_json(asked))))
         }
         // Read again and classify in the stated order.
@@ -122,11 +124,15 @@ const REF_TAKEN: &str =
     "this provider_job_ref already names another job: give the reference of this job, or leave it out";
 
 fn submission_json(job: &Job) -> Value {
-    json!({
+    let mut shown = json!({
         "tenant": job.tenant, "job": job.job, "provider": job.provider, "provider_job_ref": job.provider_ref,
         "wallet": job.wallet, "hold": job.hold, "currency": job.currency(), "model": job.model(),
         "price_version": job.price.version, "expires_at": timestamp(job.expires_ms),
-    })
+    });
+    if job.authorised != Micros::ZERO {
+        shown["authorised"] = json!(job.authorised);
+    }
+    shown
 }
 
 /// RFC 3339 in UTC, for people and machines.
@@ -151,10 +157,27 @@ pub(crate) async fn shown(app: &App, tenant: &TenantId, job: &JobId, status: u16
     shown["request_id"] = json!(records.job.request_id);
     shown["metadata"] = json!(records.job.metadata);
     shown["progress"] = json!(progress.map(|p| json!({"sequence": p.sequence, "type": p.event_type, "by": p.by})));
+    if records.job.authorised != Micros::ZERO {
+        shown["authorisation"] = authorisation_json(app, &records.job).await?;
+    }
     shown["extensions"] = extensions_json(&records);
     shown["transitions"] = transitions_json(&records);
     shown["settlements"] = settlements_json(&ledger);
     Ok(GatewayResponse::json(status, &shown))
+}
+
+/// What became of a job's authorisation: the event of our own, its intent's state, and the payment's id.
+async fn authorisation_json(app: &App, job: &Job) -> Result<Value, Problem> {
+    let corrupt = |_| unavailable(store::StoreError::Corrupt { what: "authorisation" });
+    let balance = app.store.get_balance(&job.tenant, &job.wallet).await.map_err(unavailable)?;
+    let Some(postpaid) = balance.and_then(|balance| balance.postpaid) else { return Ok(Value::Null) };
+    let key = domain::authorisation::key_of(job, &postpaid.to).map_err(corrupt)?;
+    let intent = app.store.get_intent(&key.to_string()).await.map_err(unavailable)?;
+    let result = intent.as_ref().and_then(|intent| intent.result.as_ref());
+    Ok(json!({
+        "event": key.event, "state": intent.as_ref().map(|intent| intent.state),
+        "payment": result.and_then(|result| result.id.as_deref()),
+    }))
 }
 
 fn extensions_json(records: &JobRecords) -> Value {

@@ -146,7 +146,9 @@ fn id<T: std::str::FromStr<Err = domain::ids::IdError>>(text: &str) -> Result<T,
 fn refused(error: RequestError) -> Problem {
     match error {
         // A member too many or too few, which only the wallet tells.
-        RequestError::HoldMissing | RequestError::HoldOnPostpaid(_) => Problem::bad_request(error.to_string()),
+        RequestError::HoldMissing | RequestError::HoldOnPostpaid(_) | RequestError::AuthoriseMissing(_) => {
+            Problem::bad_request(error.to_string())
+        }
         _ => Problem::invalid(error.to_string()),
     }
 }

@@ -26,6 +26,9 @@ fn wallet_json(tenant: &TenantId, wallet: &WalletId, balance: &Balance) -> Value
             "to": postpaid.to, "customer": postpaid.customer, "payment_method": postpaid.payment_method,
             "minimum_charge": postpaid.minimum,
         });
+        if postpaid.authorise {
+            shown["postpaid"]["authorise"] = json!(true);
+        }
         shown["carried"] = json!(balance.carried);
     }
     shown

@@ -9,6 +9,7 @@ mod board;
 mod carry;
 mod http;
 mod order;
+mod void;
 mod way;
 
 use domain::decide::NoEffect;
@@ -71,6 +72,9 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     if let Some(step) = work.receipt.board() {
         return board::round(app, work, step).await;
     }
+    if domain::authorisation::is_void(&work.key.event) {
+        return void::round(app, work).await;
+    }
     let group = group(&work.key, &work.receipt.envelope);
     let configured = configured(app, work);
     // What was written down leaves as it was written, whatever the profile says by now: it is asked for a new intent only.
@@ -87,7 +91,9 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
             carry::once_more(app, &intent).await.map(Some)
         }
         (Decision::None(verdict), _) => Ok(Some(verdict)),
-        (Decision::Carry, Some(intent)) => carry::carry(app, &ask, intent).await,
+        (Decision::Carry, Some(intent)) => {
+            Ok(carry::carry(app, &ask, intent).await?.map(|verdict| advised(work, verdict)))
+        }
         (Decision::Put | Decision::Carry, _) if without_tables => Ok(Some(no_charges(&work.key.item))),
         (Decision::Put | Decision::Carry, _) if charge => app.store.put_intent(&asked).await.map(|()| None),
         (Decision::Put | Decision::Carry, _) => match configured {
@@ -100,8 +106,18 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     }
 }
 
+/// A step of an authorisation that was declined: what to do is not what it is for a charge.
+pub(crate) fn advised(work: &Work, verdict: NoEffect) -> NoEffect {
+    match (verdict, domain::authorisation::advice(&work.receipt.event_type)) {
+        (NoEffect::Review(Class::Declined, note), Some(advice)) => {
+            NoEffect::Review(Class::Declined, format!("{note}. {advice}"))
+        }
+        (verdict, _) => verdict,
+    }
+}
+
 /// The file has not the tables of a payment provider any more, or not yet.
-fn no_charges(name: &ItemId) -> NoEffect {
+pub(crate) fn no_charges(name: &ItemId) -> NoEffect {
     let note = format!(
         "providers.toml has no table [charges.{name}], or not the destinations that it names: add them and deploy"
     );

@@ -32,7 +32,7 @@ pub async fn held_back(app: &App, work: &Work) -> Result<Option<NoEffect>, Store
 }
 
 /// Waiting for another is no try, so nothing is counted by which looks could become rarer: their pauses grow with the age.
-fn next_look_ms(app: &App, since_ms: i64) -> i64 {
+pub(crate) fn next_look_ms(app: &App, since_ms: i64) -> i64 {
     let now_ms = app.clock.now_ms();
     let age_s = u64::try_from(now_ms.saturating_sub(since_ms) / 1_000).unwrap_or(0);
     now_ms + app.policy.backoff_ms((age_s / 5 + 1).ilog2(), app.random.next_u64())

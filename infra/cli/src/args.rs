@@ -339,6 +339,9 @@ pub struct WalletCreateArgs {
     /// Nothing below this is charged, in major units
     #[arg(long, value_name = "AMOUNT", requires = "postpaid")]
     pub minimum_charge: Option<String>,
+    /// Authorise what each job names as its --hold when it is submitted; what it costs is captured of that
+    #[arg(long, requires = "postpaid")]
+    pub authorise: bool,
     /// Server and format.
     #[command(flatten)]
     pub common: Common,
@@ -406,7 +409,8 @@ pub struct JobSubmitArgs {
     /// The wallet that pays
     #[arg(long)]
     pub wallet: String,
-    /// How much to reserve, in major units, such as 5.00; left out where the wallet is postpaid
+    /// How much to reserve, in major units, such as 5.00; left out where the wallet is postpaid, unless it was created with
+    /// --authorise: then how much is authorised at the payment provider
     #[arg(long, value_name = "AMOUNT")]
     pub hold: Option<String>,
     /// The provider's own name for the job; may also be added once, later

@@ -29,7 +29,11 @@ pub fn submit(args: JobSubmitArgs) -> Result<ExitCode, CliError> {
     )?;
     output::answer(&answer, args.common.format.json, |answer| {
         let again = "the job was submitted before with this content; no second hold was placed";
-        format!("{}\n{}", submission(&answer.body), first_time(answer, "job submitted, hold placed", again))
+        let first = match &answer.body["authorised"] {
+            Value::String(_) => "job submitted; its authorisation is sent to the payment provider",
+            _ => "job submitted, hold placed",
+        };
+        format!("{}\n{}", submission(&answer.body), first_time(answer, first, again))
     })
 }
 
@@ -46,8 +50,22 @@ fn submission(body: &Value) -> String {
     table(header, [[tenant, job, provider, reference, model, wallet, hold(body), cell(&body["expires_at"])]])
 }
 
+/// What is reserved, or, of a postpaid wallet that authorises, what is authorised.
 fn hold(body: &Value) -> String {
-    format!("{} {}", amount(&body["hold"]), cell(&body["currency"]))
+    match &body["authorised"] {
+        asked @ Value::String(_) => format!("{} {}, authorised", amount(asked), cell(&body["currency"])),
+        _ => format!("{} {}", amount(&body["hold"]), cell(&body["currency"])),
+    }
+}
+
+/// What became of a job's authorisation; `-`, which a card leaves out, where there is none.
+fn authorisation(value: &Value) -> String {
+    match value {
+        Value::Object(known) => {
+            format!("{}, {} ({})", cell(&known["state"]), cell(&known["payment"]), cell(&known["event"]))
+        }
+        other => cell(other),
+    }
 }
 
 /// Everything about one job.
@@ -60,6 +78,7 @@ pub fn page(body: &Value) -> String {
         ("model", format!("{}, price {}", cell(&body["model"]), cell(&body["price_version"]))),
         ("wallet", cell(&body["wallet"])),
         ("hold", format!("{}, until {}", hold(body), cell(&body["expires_at"]))),
+        ("authorisation", authorisation(&body["authorisation"])),
         ("submitted", cell(&body["submitted_at"])),
         ("request", cell(&body["request_id"])),
         ("labels", labels(&body["metadata"])),
@@ -152,6 +171,17 @@ Outcome: none yet
 Money: none yet
 ";
         assert_eq!(page(&job()), by_hand);
+    }
+
+    #[test]
+    fn an_authorised_job_shows_what_is_authorised_in_place_of_the_hold() {
+        let mut body = job();
+        body["hold"] = json!("0.000000");
+        body["authorised"] = json!("15.010000");
+        body["authorisation"] = json!({"event": "own/authorise|t1|j1", "state": "settled", "payment": "pi_1"});
+        let page = page(&body);
+        assert!(page.contains("  hold            15.01 USD, authorised, until 2026-12-04T12:00:00Z\n"), "{page}");
+        assert!(page.contains("  authorisation   settled, pi_1 (own/authorise|t1|j1)\n"), "{page}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub fn create(args: WalletCreateArgs) -> Result<ExitCode, CliError> {
         customer: args.customer.unwrap_or_default(), // required beside it
         payment_method: args.payment_method.unwrap_or_default(),
         minimum_charge: args.minimum_charge,
+        authorise: args.authorise,
     });
     let body = CreateWallet { currency: args.currency, credit_limit: args.credit_limit, postpaid };
     let path = ["tenants", &args.tenant, "wallets", &args.wallet];

@@ -1,5 +1,7 @@
 //! Charges and refunds: what a posting on a postpaid wallet asks of its payment provider.
 //!
+//! What a job may cost can be authorised before ([`crate::authorisation`]); its charge then is a capture of that.
+//!
 //! Each is an event of our own beside those that are told ([`crate::own`]), under an id made from the settlement's key, with
 //! one `forward` to the payment provider. Receipt and intent are put in the settlement's own transaction, so a settlement
 //! without its charge, or a charge without its settlement, cannot exist. Its answer settles the intent and posts nothing:
@@ -7,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::authorisation::{AUTHORISE, CAPTURE, Close, VOID};
 use crate::decide::posting::Posting;
 use crate::envelope::Envelope;
 use crate::event::EventRef;
@@ -29,19 +32,20 @@ pub const REFUND: &str = "refund";
 /// The media type of the requests.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A charge or refund that goes out with its posting's transaction.
+/// What goes out to a payment provider, in the transaction of what asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
     /// The event of our own.
     pub receipt: Receipt,
-    /// What is to be sent, frozen; none where its destination's table is missing by now: the outbound consumer then waits
-    /// for it.
+    /// What is to be sent, frozen; none where its destination's table is missing by now, or what it is about is not known
+    /// yet: the outbound consumer then waits for it.
     pub intent: Option<Intent>,
 }
 
-/// True for the event of a charge or refund: a review of one is told as a provider's is, since it is nobody's telling.
+/// True for the event of a step at a payment provider (charge, refund, authorisation, its capture or void): a review of one
+/// is told as a provider's is, since it is nobody's telling.
 pub fn is_of(event: &EventRef) -> bool {
-    is_of_type(event, CHARGE) || is_of_type(event, REFUND)
+    [CHARGE, REFUND, AUTHORISE, CAPTURE, VOID].into_iter().any(|kind| is_of_type(event, kind))
 }
 
 /// The event of a charge or refund by the settlement's key: `own/charge|t1|j1|c`.
@@ -81,11 +85,12 @@ pub fn sort_key(entry: &Entry) -> Option<String> {
 pub fn receipt(posting: &Posting, postpaid: &Postpaid) -> Result<Option<Receipt>, IdError> {
     let (entry, moved) = (&posting.entry, moved(&posting.entry));
     let minor = postpaid.minor(moved);
-    let (kind, more) = match (&posting.payment, minor) {
-        (_, 0) => return Ok(None),
-        (_, 1..) => (CHARGE, vec![("customer", &postpaid.customer), ("payment_method", &postpaid.payment_method)]),
-        (Some(payment), _) => (REFUND, vec![("payment", payment)]),
-        (None, _) => return Ok(None), // nothing was paid of the charge, so nothing is refunded
+    let (kind, more) = match (&posting.authorised, &posting.payment, minor) {
+        (_, _, 0) => return Ok(None),
+        (Some(Close::Capture(payment)), _, 1..) => (CAPTURE, vec![("payment", payment)]),
+        (_, _, 1..) => (CHARGE, vec![("customer", &postpaid.customer), ("payment_method", &postpaid.payment_method)]),
+        (_, Some(payment), _) => (REFUND, vec![("payment", payment)]),
+        (_, None, _) => return Ok(None), // nothing was paid of the charge, so nothing is refunded
     };
     let event = event_of(kind, entry, &posting.sort_key)?;
     let mut data: BTreeMap<String, String> =
@@ -105,7 +110,7 @@ pub fn receipt(posting: &Posting, postpaid: &Postpaid) -> Result<Option<Receipt>
     Ok(Some(own::receipt(event, kind, envelope, plan, entry.created_ms)))
 }
 
-/// The intent of a charge or refund, all of it made from its receipt and the destination's static headers.
+/// The intent of a step, all of it made from its receipt and the destination's static headers.
 pub fn intent(
     key: &OperationKey, receipt: &Receipt, charges: &Charges, destination: &HttpDestination, now_ms: i64,
 ) -> Intent {
@@ -117,35 +122,33 @@ pub fn intent(
     };
     let mut headers = destination.headers.clone();
     headers.insert("content-type".to_owned(), FORM.to_owned());
-    let call = HttpCall { method: "POST".to_owned(), path: path.to_owned(), headers, updates: false };
+    let call = HttpCall { method: "POST".to_owned(), path, headers, updates: false };
     Intent { request, ..whole }.over_http(Some(call))
 }
 
-/// Stripe's requests: a payment that is created and confirmed in one, without its customer being there; a refund of one
-/// (docs.stripe.com/api/payment_intents/create, docs.stripe.com/api/refunds/create). The metadata come back with every
-/// webhook of the payment: `tenant` and `wallet` say whose receivable it clears, `key` is what a look-up finds it by.
-fn stripe(receipt: &Receipt, key: &OperationKey, hash: &str, method: &str) -> (&'static str, String) {
-    let envelope = &receipt.envelope;
-    let value = |name: &str| envelope.data.get(name).cloned().unwrap_or_default();
-    let text = |value: Option<String>| value.unwrap_or_default();
-    let mut fields = vec![("amount".to_owned(), value("minor_amount"))];
-    let path = if receipt.event_type == REFUND {
-        fields.push(("payment_intent".to_owned(), value("payment")));
-        "/v1/refunds"
-    } else {
-        let currency = text(envelope.currency.map(|currency| currency.code().to_ascii_lowercase()));
-        let fixed = [
-            ("currency", currency),
-            ("customer", value("customer")),
-            ("payment_method", value("payment_method")),
-            ("off_session", "true".to_owned()),
-            ("confirm", "true".to_owned()),
-            // Named, since the account's own choice may ask for a page to return to.
-            ("payment_method_types[]", method.to_owned()),
-        ];
-        fields.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
-        "/v1/payment_intents"
+/// Stripe's requests: a payment that is created and confirmed in one, without its customer being there, and is captured at
+/// once or only authorised; a capture of one, in part or whole, which frees the rest; its cancellation; a refund of one
+/// (docs.stripe.com/api/payment_intents/create, .../capture, .../cancel, docs.stripe.com/api/refunds/create). The metadata come
+/// back with every webhook of the payment: `tenant` and `wallet` say whose receivable it clears, `key` and `capture` are what
+/// look-ups find it by.
+fn stripe(receipt: &Receipt, key: &OperationKey, hash: &str, method: &str) -> (String, String) {
+    let value = |name: &str| receipt.envelope.data.get(name).cloned().unwrap_or_default();
+    let of_payment = |step: &str| format!("/v1/payment_intents/{}/{step}", percent(&value("payment"), b"-_."));
+    let (path, mut fields) = match receipt.event_type.as_str() {
+        // Cancelled twice is cancelled: it needs nothing to be found by.
+        VOID => return (of_payment("cancel"), String::new()),
+        CAPTURE => {
+            let fields = [("amount_to_capture", value("minor_amount")), ("metadata[capture]", hash.to_owned())];
+            return (of_payment("capture"), form(&fields.map(|(name, value)| (name.to_owned(), value))));
+        }
+        REFUND => {
+            let fields = [("amount", value("minor_amount")), ("payment_intent", value("payment"))];
+            ("/v1/refunds", fields.map(|(name, value)| (name.to_owned(), value)).to_vec())
+        }
+        kind => ("/v1/payment_intents", payment(&receipt.envelope, method, kind == AUTHORISE)),
     };
+    let envelope = &receipt.envelope;
+    let text = |value: Option<String>| value.unwrap_or_default();
     let metadata = [
         ("tenant", text(envelope.tenant.clone().map(String::from))),
         ("wallet", text(envelope.wallet.clone().map(String::from))),
@@ -154,7 +157,25 @@ fn stripe(receipt: &Receipt, key: &OperationKey, hash: &str, method: &str) -> (&
         ("key", hash.to_owned()),
     ];
     fields.extend(metadata.map(|(name, value)| (format!("metadata[{name}]"), value)));
-    (path, form(&fields))
+    (path.to_owned(), form(&fields))
+}
+
+/// The fields of a new payment, less its metadata.
+fn payment(envelope: &Envelope, method: &str, authorise: bool) -> Vec<(String, String)> {
+    let value = |name: &str| envelope.data.get(name).cloned().unwrap_or_default();
+    let currency = envelope.currency.map(|currency| currency.code().to_ascii_lowercase()).unwrap_or_default();
+    let fixed = [
+        ("amount", value("minor_amount")),
+        ("currency", currency),
+        ("customer", value("customer")),
+        ("payment_method", value("payment_method")),
+        ("off_session", "true".to_owned()),
+        ("confirm", "true".to_owned()),
+        // Named, since the account's own choice may ask for a page to return to.
+        ("payment_method_types[]", method.to_owned()),
+    ];
+    let manual = authorise.then(|| ("capture_method", "manual".to_owned()));
+    fixed.into_iter().chain(manual).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// `application/x-www-form-urlencoded`, in the order given.

@@ -4,6 +4,7 @@
 //! with an empty plan and its reason, so that the evidence is durable and the provider is answered 200.
 
 mod items;
+mod minor;
 mod place;
 mod values;
 
@@ -18,7 +19,7 @@ use crate::event::{EventId, EventRef};
 use crate::ids::{BookingId, IdError, ItemId, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
 use crate::job::{Job, JobRef, Outcome};
 use crate::json::{self, JsonError, Value};
-use crate::money::{Currency, Micros, MoneyError};
+use crate::money::{Currency, Micros};
 use crate::operation::OperationName;
 use crate::price::{Usage, usage_from_json};
 use crate::profile::{BodyForm, EventRule, Fields, IdSource, OnlyIf, Profile, Source};
@@ -284,10 +285,12 @@ pub(crate) fn missing_field(name: OperationName, envelope: &Envelope) -> Option<
         {
             Some("reference")
         }
-        OperationName::ExtendHold | OperationName::FundWallet | OperationName::ReverseFunding
-            if envelope.amount.is_none_or(|amount| amount <= 0) =>
-        {
+        OperationName::ExtendHold | OperationName::FundWallet if envelope.amount.is_none_or(|amount| amount <= 0) => {
             Some("amount (more than zero)")
+        }
+        // Nothing is refunded of a payment whose rest was never captured.
+        OperationName::ReverseFunding if envelope.amount.is_none_or(|amount| amount < 0) => {
+            Some("amount (zero or more)")
         }
         OperationName::FundWallet | OperationName::ReverseFunding if envelope.currency.is_none() => Some("currency"),
         OperationName::RecordProgress if envelope.sequence.is_none() => Some("sequence"),
@@ -360,9 +363,12 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
     let currency = currency.map_err(|e| Refusal(EmptyPlan::MissingField, e.to_string()))?;
     let amount = match (&names.amount, &names.minor_amount) {
         (Some(source), _) => at(&Some(source.clone())).map(|text| Micros::parse(&text).map(Micros::get)),
-        (None, Some(source)) => {
-            at(&Some(source.clone())).map(|text| minor_to_micros(&text, currency, &profile.minor_digits))
-        }
+        (None, Some(source)) => at(&Some(source.clone())).map(|text| {
+            let micros = |text: String| minor::to_micros(&text, currency, &profile.minor_digits);
+            let [authorised, captured] =
+                [&names.minor_authorised, &names.minor_captured].map(|name| at(name).map(micros));
+            minor::less_uncaptured(micros(text)?, authorised.transpose()?, captured.transpose()?)
+        }),
         (None, None) => None,
     };
     let usage = names.usage.as_ref().and_then(|s| place.value(s)).filter(|v| !matches!(v, Value::Null));
@@ -388,18 +394,6 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
         board: BTreeMap::new(),
         step: None,
     })
-}
-
-/// A provider's minor units (cents) in micros: by the provider's own exponent where its profile names
-/// one, else by the currency's ISO 4217 exponent (LED-01).
-fn minor_to_micros(
-    text: &str, currency: Option<Currency>, own: &std::collections::BTreeMap<String, u32>,
-) -> Result<i64, MoneyError> {
-    let currency = currency.ok_or_else(|| MoneyError::UnknownCurrency(String::new()))?;
-    let digits = own.get(currency.code()).copied().unwrap_or_else(|| currency.minor_digits());
-    let minor: i64 = text.parse().map_err(|_| MoneyError::NotDecimal(text.chars().take(40).collect()))?;
-    let scale = 6_u32.checked_sub(digits).and_then(|zeros| 10_i64.checked_pow(zeros)).ok_or(MoneyError::TooLarge)?;
-    minor.checked_mul(scale).ok_or(MoneyError::TooLarge).and_then(Micros::new).map(Micros::get)
 }
 
 impl Intake {

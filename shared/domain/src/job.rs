@@ -58,6 +58,9 @@ pub struct Job {
     /// What was reserved.
     #[serde(rename = "hd", with = "as_number")]
     pub hold: Micros,
+    /// What is authorised at the payment provider, in whole minor units; zero where nothing is.
+    #[serde(rename = "au", with = "as_number", default, skip_serializing_if = "crate::ledger::is_zero")]
+    pub authorised: Micros,
     /// The price, pinned.
     #[serde(rename = "px")]
     pub price: Snapshot,

@@ -172,7 +172,7 @@ pub struct Entry {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_zero(amount: &Micros) -> bool {
+pub(crate) fn is_zero(amount: &Micros) -> bool {
     *amount == Micros::ZERO
 }
 

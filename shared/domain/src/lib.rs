@@ -5,6 +5,7 @@
 //! and write what it answers. So every rule of money and order can be tested without a database.
 
 pub mod audit;
+pub mod authorisation;
 pub mod board;
 pub mod booking;
 pub mod charge;

@@ -32,6 +32,9 @@ pub struct Postpaid {
     /// Nothing below this is charged; it is carried until it comes to as much.
     #[serde(rename = "mn", with = "as_number")]
     pub minimum: Micros,
+    /// True where each job says at its submission how much is authorised for it.
+    #[serde(rename = "az", default, skip_serializing_if = "std::ops::Not::not")]
+    pub authorise: bool,
 }
 
 /// A change of what is owed, in its two parts.
@@ -68,6 +71,24 @@ impl Postpaid {
     /// How many minor units an amount of whole ones is.
     pub fn minor(&self, amount: Micros) -> i64 {
         amount.get() / self.unit()
+    }
+
+    /// The least whole minor units that cover an amount; it is rounded here and nowhere else.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] when that leaves the limits.
+    pub fn covering(&self, amount: Micros) -> Result<Micros, MoneyError> {
+        let unit = self.unit();
+        let whole = amount.get().div_euclid(unit) + i64::from(amount.get().rem_euclid(unit) > 0);
+        Micros::new(whole.checked_mul(unit).ok_or(MoneyError::TooLarge)?)
+    }
+
+    /// The least that is charged: the minimum, and one minor unit where there is none.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] when that leaves the limits.
+    pub fn least_charge(&self) -> Result<Micros, MoneyError> {
+        self.covering(self.minimum.max(Micros::new(1)?))
     }
 
     /// Splits a charge of `amount`, or, negative, what goes back of one, `refundable` at most. `carried` is what the wallet
@@ -111,7 +132,18 @@ mod tests {
     fn of(digits: u32, minimum: &str) -> Postpaid {
         let minimum = Micros::parse(minimum).unwrap();
         let id = |text: &str| text.to_owned();
-        Postpaid { to: id("stripe"), customer: id("c"), payment_method: id("p"), minor_digits: digits, minimum }
+        let (to, customer, payment_method) = (id("stripe"), id("c"), id("p"));
+        Postpaid { to, customer, payment_method, minor_digits: digits, minimum, authorise: false }
+    }
+
+    #[test]
+    fn what_is_authorised_is_rounded_up_to_whole_units() {
+        let up = |digits, amount| of(digits, "0").covering(Micros::parse(amount).unwrap()).unwrap().to_string();
+        assert_eq!(up(2, "5.00"), "5.000000");
+        assert_eq!(up(2, "5.000001"), "5.010000");
+        assert_eq!(up(0, "0.6"), "1.000000");
+        assert_eq!(up(3, "1.2341"), "1.235000");
+        assert_eq!(up(2, "0"), "0.000000");
     }
 
     /// Splits one change after the other; each gives (moved, carried after it).

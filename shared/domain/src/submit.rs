@@ -63,6 +63,17 @@ pub enum RequestError {
     /// A job on a prepaid wallet without its hold.
     #[error("missing field `hold`: give what the wallet reserves for the job, such as \"5.00\"")]
     HoldMissing,
+    /// A wallet that authorises, at a payment provider whose table does not say how.
+    #[error("postpaid.authorise: [charges.{0}] in providers.toml has no `authorise`: add it, or leave it out here")]
+    NoAuthorise(String),
+    /// A job on a wallet that authorises, without an amount.
+    #[error(
+        "missing field `hold`: wallet {0:?} authorises each job at its payment provider: give the most that it may cost"
+    )]
+    AuthoriseMissing(String),
+    /// Less is to be authorised than can be charged.
+    #[error("hold: what is authorised has to be at least {0}, the least that this wallet is charged")]
+    AuthoriseTooLittle(Micros),
     /// A hold on a postpaid wallet.
     #[error("hold: wallet {0:?} is postpaid, so nothing is reserved: leave `hold` out, or give \"0.00\"")]
     HoldOnPostpaid(String),
@@ -102,6 +113,9 @@ pub struct AskedPostpaid {
     /// Nothing below it is charged; "0.00" when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum_charge: Option<String>,
+    /// True where each job's `hold` is authorised at the payment provider when it is submitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub authorise: bool,
 }
 
 impl AskedPostpaid {
@@ -114,6 +128,9 @@ impl AskedPostpaid {
                 return Err(RequestError::PaymentId(field));
             }
         }
+        if self.authorise && charges.authorise.is_none() {
+            return Err(RequestError::NoAuthorise(charges.name.clone()));
+        }
         let minimum = Micros::parse(self.minimum_charge.as_deref().unwrap_or("0")).and_then(Micros::non_negative);
         Ok(Postpaid {
             to: self.to.clone(),
@@ -121,6 +138,7 @@ impl AskedPostpaid {
             payment_method: self.payment_method.clone(),
             minor_digits: profiles.minor_digits(charges, currency),
             minimum: minimum.map_err(money("postpaid.minimum_charge"))?,
+            authorise: self.authorise,
         })
     }
 }
@@ -179,7 +197,8 @@ pub struct SubmitJob {
     pub model: String,
     /// Who pays.
     pub wallet: String,
-    /// What is reserved, a decimal string in major units; left out where the wallet is postpaid.
+    /// What is reserved, a decimal string in major units; left out where the wallet is postpaid, unless it authorises: then
+    /// what is authorised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
     /// One request that led to several jobs.
@@ -225,6 +244,7 @@ impl SubmitJob {
             provider_ref: self.provider_job_ref.as_deref().map(ProviderRef::new).transpose()?,
             wallet: WalletId::new(self.wallet.as_str())?,
             hold,
+            authorised: Micros::ZERO, // the wallet says
             price: price.clone(),
             policies: profile.policies_for(&model),
             created_ms: now_ms,
@@ -235,7 +255,8 @@ impl SubmitJob {
         })
     }
 
-    /// The job as its wallet takes it: on a postpaid one without a hold and on the terms that follow from that.
+    /// The job as its wallet takes it: on a postpaid one without a hold and on the terms that follow from that. Where the
+    /// wallet authorises, what was asked as the hold is rounded up to what its payment provider can hold.
     ///
     /// # Errors
     /// [`RequestError`] where the hold does not fit the wallet.
@@ -243,6 +264,18 @@ impl SubmitJob {
         match &balance.postpaid {
             None if self.hold.is_none() => Err(RequestError::HoldMissing),
             None => Ok(job),
+            Some(terms) if terms.authorise => {
+                if self.hold.is_none() {
+                    return Err(RequestError::AuthoriseMissing(job.wallet.to_string()));
+                }
+                let authorised = terms.covering(job.hold).map_err(money("hold"))?;
+                let least = terms.least_charge().map_err(money("hold"))?;
+                if authorised < least {
+                    return Err(RequestError::AuthoriseTooLittle(least));
+                }
+                let policies = Policies { overage: Overage::Available, extendable: false, ..job.policies };
+                Ok(Job { hold: Micros::ZERO, authorised, policies, ..job })
+            }
             Some(_) if job.hold != Micros::ZERO => Err(RequestError::HoldOnPostpaid(job.wallet.to_string())),
             Some(_) => {
                 let policies = Policies { overage: Overage::Available, extendable: false, ..job.policies };

@@ -1,13 +1,16 @@
-//! Charges of postpaid wallets: what a posting asks of the payment provider, and what of it can go back there.
+//! Charges of postpaid wallets: what a submission and a posting ask of the payment provider, what became of an
+//! authorisation, and what of a charge can go back there.
 
-use domain::charge::{self, CHARGE, Outgoing};
+use domain::authorisation::{self, AUTHORISE, Authorisation, CAPTURE, Close, VOID};
+use domain::charge::{self, CHARGE, Outgoing, REFUND};
 use domain::decide::posting::Posting;
 use domain::ids::Reference;
 use domain::intent::{Intent, IntentState};
+use domain::job::Job;
 use domain::ledger::{Balance, Entry, JobLedger};
 use domain::money::Micros;
 use domain::operation::{OperationKey, OperationState};
-use domain::postpaid::{Back, moved};
+use domain::postpaid::{Back, Postpaid, moved};
 use domain::receipt::Receipt;
 use store::StoreError;
 
@@ -22,6 +25,12 @@ const NO_ID: &str = "this job's charge was paid, and the payment's id is not kno
 const MAYBE_PAID: &str = "this job's charge was declined, and a later answer said that it was paid: look for its payment at the \
                           payment provider, refund it there if it exists, then close the charge's review and ask again";
 
+const HELD_WITHOUT_ID: &str = "the job's authorisation stands, and the payment's id is not known here: cancel it at the payment \
+                               provider, then close its review, if it has one, and retry: the charge is then a plain one";
+const MAYBE_HELD: &str = "the job's authorisation was declined, and a later answer said that it stands: look for its payment at the \
+                          payment provider, cancel it there if it exists, then close the authorisation's review and retry this: \
+                          the charge is then a plain one";
+
 /// What can go back of a job's charges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refundable {
@@ -34,23 +43,89 @@ pub enum Refundable {
 }
 
 impl App {
-    /// A posting with its charge or refund; unchanged where the wallet is paid in advance.
+    /// What a submission asks of the payment provider; nothing where its wallet authorises nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] never: every key was checked when it was made.
+    pub fn authorising(&self, job: &Job, balance: &Balance) -> Result<Option<Outgoing>, StoreError> {
+        let Some(postpaid) = &balance.postpaid else { return Ok(None) };
+        let receipt =
+            authorisation::receipt(job, postpaid).map_err(|_| StoreError::Corrupt { what: "authorisation" })?;
+        Ok(receipt.map(|receipt| self.outgoing(receipt)))
+    }
+
+    fn outgoing(&self, receipt: Receipt) -> Outgoing {
+        let key = receipt.operations().into_iter().next();
+        let intent = key.and_then(|key| self.charge_intent(&key, &receipt));
+        Outgoing { receipt, intent }
+    }
+
+    /// What became of the authorisation of a job on this wallet.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn authorisation_of(&self, job: &Job, balance: &Balance) -> Result<Authorisation, StoreError> {
+        match &balance.postpaid {
+            Some(postpaid) => self.authorisation_at(job, &postpaid.to).await,
+            None => Ok(Authorisation::Nothing),
+        }
+    }
+
+    /// What became of a job's authorisation at this payment provider. An end of it stays, so it does not matter when it is
+    /// read.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn authorisation_at(&self, job: &Job, to: &str) -> Result<Authorisation, StoreError> {
+        if job.authorised == Micros::ZERO {
+            return Ok(Authorisation::Nothing);
+        }
+        let key = authorisation::key_of(job, to);
+        let key = key.map_err(|_| StoreError::Corrupt { what: "authorisation" })?;
+        let intent = self.store.get_intent(&key.to_string()).await?;
+        let late = match intent {
+            Some(Intent { state: IntentState::Settled, result, .. }) => {
+                let id = result.and_then(|result| result.id);
+                return Ok(id.map_or(Authorisation::Unclear(HELD_WITHOUT_ID), Authorisation::Held));
+            }
+            Some(Intent { state: IntentState::Failed, late_settled: false, .. }) => return Ok(Authorisation::Nothing),
+            other => other.is_some_and(|intent| intent.late_settled),
+        };
+        // A person who closed its review has said that nothing is held, or is to be used from here.
+        Ok(match self.store.get_operation(&key).await?.map(|record| record.state) {
+            Some(OperationState::Closed) => Authorisation::Nothing,
+            _ if late => Authorisation::Unclear(MAYBE_HELD),
+            _ => Authorisation::Open,
+        })
+    }
+
+    /// A posting with its charge or refund, and with what becomes of its job's authorisation; unchanged where the wallet is
+    /// paid in advance.
     ///
     /// # Errors
     /// [`StoreError`] never: every key was checked when it was made.
     pub fn charging(&self, posting: Posting, balance: &Balance) -> Result<Posting, StoreError> {
         let Some(postpaid) = &balance.postpaid else { return Ok(posting) };
         let corrupt = |_| StoreError::Corrupt { what: "charge" };
-        let Some(receipt) = charge::receipt(&posting, postpaid).map_err(corrupt)? else { return Ok(posting) };
-        let key = receipt.operations().into_iter().next();
-        let intent = key.and_then(|key| self.charge_intent(&key, &receipt));
-        Ok(Posting { outgoing: Some(Outgoing { receipt, intent }), ..posting })
+        let charge = charge::receipt(&posting, postpaid).map_err(corrupt)?.map(|receipt| self.outgoing(receipt));
+        let void = match posting.authorised {
+            Some(Close::Void) => Some(authorisation::void(&posting, postpaid).map_err(corrupt)?),
+            Some(Close::Capture(_)) | None => None,
+        };
+        Ok(Posting { outgoing: charge.into_iter().chain(void).collect(), ..posting })
     }
 
-    /// The intent of a charge or refund; `None` where its tables are missing.
+    /// The intent of a step at a payment provider; `None` where its tables are missing.
     pub fn charge_intent(&self, key: &OperationKey, receipt: &Receipt) -> Option<Intent> {
         let charges = self.profiles.charges(key.item.as_str())?;
-        let to = if receipt.event_type == CHARGE { &charges.to } else { &charges.refunds };
+        let steps = charges.authorise.as_ref();
+        let to = match receipt.event_type.as_str() {
+            AUTHORISE => &steps?.to,
+            CAPTURE => &steps?.capture,
+            VOID => &steps?.void,
+            REFUND => &charges.refunds,
+            _ => &charges.to,
+        };
         let destination = self.profiles.destination(to)?;
         Some(charge::intent(key, receipt, charges, destination, self.clock.now_ms()))
     }
@@ -66,8 +141,7 @@ impl App {
         for entry in ledger.close.iter().chain(&ledger.late).chain(&ledger.adjusts) {
             let Some(charge) = charge::sort_key(entry).filter(|_| moved(entry) > Micros::ZERO) else { continue };
             let left = charge::left_of(entry, &charge, ledger).map_err(|_| StoreError::Corrupt { what: "amount" })?;
-            let key = charge::key_of(CHARGE, entry, &charge, postpaid);
-            let key = key.map_err(|_| StoreError::Corrupt { what: "charge" })?;
+            let key = self.charged_by(entry, &charge, postpaid).await?;
             let intent = self.store.get_intent(&key.to_string()).await?;
             let payment = match self.payment_of(&key, intent.as_ref(), entry).await? {
                 Ok(payment) => payment,
@@ -78,6 +152,20 @@ impl App {
             }
         }
         Ok(best.map_or(Refundable::Nothing, Refundable::To))
+    }
+
+    /// The key of what an entry was charged by. Only a close can be a capture; which it was its event says, whose intent may
+    /// not be written yet.
+    async fn charged_by(&self, entry: &Entry, charge: &str, postpaid: &Postpaid) -> Result<OperationKey, StoreError> {
+        let key =
+            |kind| charge::key_of(kind, entry, charge, postpaid).map_err(|_| StoreError::Corrupt { what: "charge" });
+        if postpaid.authorise && charge == domain::keys::CLOSE {
+            let capture = key(CAPTURE)?;
+            if self.store.load_event(&capture.event).await?.is_some() {
+                return Ok(capture);
+            }
+        }
+        key(CHARGE)
     }
 
     /// The payment of a charge, `None` where nothing was paid; else why that cannot be said.

@@ -3,6 +3,7 @@
 //! Before the commit an effect is given what is told of it ([`App::telling`], [`App::tell`]); after it the messages are
 //! sent ([`App::send_told`]). Dying between the two loses nothing: the relay finds the receipts like any other.
 
+use domain::charge::Outgoing;
 use domain::decide::posting::Posting;
 use domain::envelope::Envelope;
 use domain::event::EventRef;
@@ -102,8 +103,16 @@ impl App {
     pub async fn send_posted(&self, posting: &Posting) {
         self.send_told(&posting.told).await;
         self.send_told(&posting.delta.low.told).await;
-        if let Some(outgoing) = posting.outgoing.as_ref().filter(|_| !self.queues.url(Consumer::Outbound).is_empty()) {
-            self.send_receipt(&outgoing.receipt).await;
+        self.send_outgoing(&posting.outgoing).await;
+    }
+
+    /// Sends what goes out to a payment provider, once what asks for it is committed.
+    pub async fn send_outgoing(&self, outgoing: &[Outgoing]) {
+        if self.queues.url(Consumer::Outbound).is_empty() {
+            return; // as of what is told
+        }
+        for one in outgoing {
+            self.send_receipt(&one.receipt).await;
         }
     }
 

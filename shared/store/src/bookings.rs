@@ -1,6 +1,7 @@
 //! Versions of bookings: the first is written with its job, later ones beside it.
 
 use domain::booking::BookingVersion;
+use domain::charge::Outgoing;
 use domain::ids::{BookingId, TenantId};
 use domain::job::Job;
 use domain::keys;
@@ -45,10 +46,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`]; after [`StoreError::Unknown`] read the booking to find out.
     pub async fn submit_booked_job(
-        &self, job: &Job, delta: &BalanceDelta, first: &BookingVersion,
+        &self, job: &Job, delta: &BalanceDelta, outgoing: &[Outgoing], first: &BookingVersion,
     ) -> Result<Submitted, StoreError> {
         let put = self.put_action(&self.names.jobs, version_item(first)?)?;
-        self.submit_with(job, delta, Some(put)).await
+        self.submit_with(job, delta, outgoing, Some(put)).await
     }
 
     /// As [`Store::put_booking_version`], with what is told of it.

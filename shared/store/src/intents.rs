@@ -43,16 +43,17 @@ impl Store {
         put.map(|_| ()).map_err(|error| classify("put intent", &error))
     }
 
-    /// The writes of a charge or refund, in its settlement's transaction.
+    /// The writes of what goes out to a payment provider, in the transaction of what asks for it.
     pub(crate) fn outgoing_actions(
-        &self, outgoing: Option<&Outgoing>, actions: &mut Vec<TransactWriteItem>,
+        &self, outgoing: &[Outgoing], actions: &mut Vec<TransactWriteItem>,
     ) -> Result<(), StoreError> {
-        let Some(Outgoing { receipt, intent }) = outgoing else { return Ok(()) };
-        let Some(event) = &receipt.event else { return Err(StoreError::Corrupt { what: "receipt" }) };
-        actions.push(self.put_action(&self.names.events, receipt_item(event, receipt)?)?);
-        if let Some(intent) = intent {
-            let item = encode("intent", intent, &keys::intent_pk(&intent.key), keys::INTENT)?;
-            actions.push(self.put_action(&self.names.events, item)?);
+        for Outgoing { receipt, intent } in outgoing {
+            let Some(event) = &receipt.event else { return Err(StoreError::Corrupt { what: "receipt" }) };
+            actions.push(self.put_action(&self.names.events, receipt_item(event, receipt)?)?);
+            if let Some(intent) = intent {
+                let item = encode("intent", intent, &keys::intent_pk(&intent.key), keys::INTENT)?;
+                actions.push(self.put_action(&self.names.events, item)?);
+            }
         }
         Ok(())
     }

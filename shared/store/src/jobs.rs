@@ -2,6 +2,7 @@
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{Put, TransactWriteItem};
+use domain::charge::Outgoing;
 use domain::decide::posting::Check;
 use domain::ids::{JobId, Provider, ProviderRef, TenantId};
 use domain::job::{Extension, Job, JobRecords, JobRef, Progress, Transition};
@@ -160,16 +161,18 @@ impl Store {
         }
     }
 
-    /// Submits a job: its record, its reference and its hold, in one transaction.
+    /// Submits a job: its record, its reference, its hold and what is asked of a payment provider, in one transaction.
     ///
     /// # Errors
     /// [`StoreError`]; after [`StoreError::Unknown`] read the job to find out.
-    pub async fn submit_job(&self, job: &Job, delta: &BalanceDelta) -> Result<Submitted, StoreError> {
-        self.submit_with(job, delta, None).await
+    pub async fn submit_job(
+        &self, job: &Job, delta: &BalanceDelta, outgoing: &[Outgoing],
+    ) -> Result<Submitted, StoreError> {
+        self.submit_with(job, delta, outgoing, None).await
     }
 
     pub(crate) async fn submit_with(
-        &self, job: &Job, delta: &BalanceDelta, more: Option<TransactWriteItem>,
+        &self, job: &Job, delta: &BalanceDelta, outgoing: &[Outgoing], more: Option<TransactWriteItem>,
     ) -> Result<Submitted, StoreError> {
         let put = |item| self.put_action(&self.names.jobs, item);
         let mut actions = vec![put(job_item(job)?)?, self.balance_action(&job.tenant, &job.wallet, delta)?];
@@ -178,6 +181,7 @@ impl Store {
             actions.push(put(encode("job reference", &JobRef::from(job), &pk, keys::REF)?)?);
         }
         actions.extend(more);
+        self.outgoing_actions(outgoing, &mut actions)?;
         self.told_actions(&delta.low.told, &mut actions)?;
         let result = self.client.transact_write_items().set_transact_items(Some(actions)).send().await;
         let Err(error) = result else { return Ok(Submitted::Created) };

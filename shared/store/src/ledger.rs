@@ -111,7 +111,7 @@ impl Store {
             actions.push(self.put_action(&self.names.ledger, taken)?);
         }
         self.told_actions(&posting.told, actions)?;
-        self.outgoing_actions(posting.outgoing.as_ref(), actions)?;
+        self.outgoing_actions(&posting.outgoing, actions)?;
         let Some(job) = &entry.job else { return Ok(()) };
         if let Some(transition) = &posting.transition {
             actions.push(self.put_action(&self.names.jobs, transition_item(&entry.tenant, job, transition)?)?);

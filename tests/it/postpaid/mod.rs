@@ -1,6 +1,8 @@
 //! Postpaid wallets: jobs without a hold, charged at Stripe when they complete. Real handlers, and Stripe at the network's
 //! edge; its webhooks come through the ordinary receiver. Every amount was worked out by hand.
 
+mod authorise;
+mod authorise_faults;
 mod charges;
 mod faults;
 mod peers;
@@ -170,19 +172,20 @@ impl Scene {
 
     /// Stripe says that a payment succeeded.
     pub async fn succeeded(&self, id: &str, payment: &Kept) {
-        let minor: i64 = payment.field("amount").parse().unwrap();
         let object = json!({
             "id": payment.id, "object": "payment_intent", "currency": payment.field("currency"),
-            "amount_received": minor, "metadata": payment.metadata(),
+            "amount_received": payment.received(), "metadata": payment.metadata(),
         });
         self.webhook(id, "payment_intent.succeeded", object).await;
     }
 
-    /// Stripe says how much of a payment was refunded in all.
+    /// Stripe says how much of a payment was refunded in all; of one that was authorised it counts what was not captured.
     pub async fn says_refunded(&self, id: &str, payment: &Kept, minor_in_all: i64) {
+        let amount: i64 = payment.field("amount").parse().unwrap();
         let object = json!({
             "id": "ch_1", "object": "charge", "payment_intent": payment.id, "currency": payment.field("currency"),
-            "amount_refunded": minor_in_all, "metadata": payment.metadata(),
+            "amount": amount, "amount_captured": payment.received(), "captured": payment.received() > 0,
+            "amount_refunded": minor_in_all + amount - payment.received(), "metadata": payment.metadata(),
         });
         self.webhook(id, "charge.refunded", object).await;
     }

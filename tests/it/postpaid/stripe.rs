@@ -26,6 +26,8 @@ pub enum Fault {
     Done500,
     /// 409: another request with this key is in progress.
     InProgress,
+    /// The authorisation lapsed before: its payment is canceled.
+    Lapsed,
 }
 
 /// A payment or refund as it is kept.
@@ -35,9 +37,30 @@ pub struct Kept {
     pub path: String,
     pub key: String,
     pub fields: BTreeMap<String, String>,
+    pub captured: Option<String>,
+    pub canceled: bool,
 }
 
 impl Kept {
+    fn is_manual(&self) -> bool {
+        self.field("capture_method") == "manual"
+    }
+
+    /// Its status, as Stripe words it.
+    pub fn status(&self) -> &'static str {
+        match (self.canceled, self.is_manual() && self.captured.is_none()) {
+            (true, _) => "canceled",
+            (false, true) => "requires_capture",
+            (false, false) => "succeeded",
+        }
+    }
+
+    /// What was paid, in minor units.
+    pub fn received(&self) -> i64 {
+        let paid = if self.is_manual() { self.captured.as_deref().unwrap_or("0") } else { self.field("amount") };
+        paid.parse().unwrap()
+    }
+
     pub fn field(&self, name: &str) -> &str {
         self.fields.get(name).map(String::as_str).unwrap_or_default()
     }
@@ -74,11 +97,24 @@ impl Stripe {
         self.0.lock().unwrap().kept.clone()
     }
 
-    /// The payments' amounts in minor units, with their currencies, in order.
+    /// The amounts in minor units of payments that were charged at once, with their currencies, in order.
     pub fn charged(&self) -> Vec<(String, String)> {
-        let of = |path: &str| path == "/v1/payment_intents";
         let both = |kept: Kept| (kept.field("amount").to_owned(), kept.field("currency").to_owned());
-        self.kept().into_iter().filter(|kept| of(&kept.path)).map(both).collect()
+        self.payments(false).into_iter().map(both).collect()
+    }
+
+    /// Payments that were authorised first: what was authorised, and what became of it, in order.
+    pub fn authorised(&self) -> Vec<String> {
+        let one = |kept: Kept| match (&kept.captured, kept.status()) {
+            (Some(captured), _) => format!("{} captured {captured}", kept.field("amount")),
+            (None, status) => format!("{} {status}", kept.field("amount")),
+        };
+        self.payments(true).into_iter().map(one).collect()
+    }
+
+    fn payments(&self, manual: bool) -> Vec<Kept> {
+        let of = |kept: &Kept| kept.path == "/v1/payment_intents" && kept.is_manual() == manual;
+        self.kept().into_iter().filter(of).collect()
     }
 
     /// The refunds: payment and amount, in order.
@@ -115,15 +151,24 @@ impl Stripe {
         let (status, said) = match fault {
             Some(Fault::Declined) => (402, json!({"error": {"type": "card_error", "code": "card_declined"}})),
             Some(Fault::Stored500) => (500, json!({"error": {"type": "api_error"}})),
+            _ if step(&path).is_some() => {
+                let (payment, step) = step(&path).unwrap();
+                let kept = state.kept.iter_mut().find(|kept| kept.id == payment).unwrap();
+                kept.canceled |= fault == Some(Fault::Lapsed);
+                let done = take(kept, step, fields(&call.body));
+                if fault == Some(Fault::Done500) { (500, json!({"error": {"type": "api_error"}})) } else { done }
+            }
             _ => {
                 let prefix = if path == "/v1/refunds" { "re" } else { "pi" };
                 let id = format!("{prefix}_{}", state.kept.len() + 1);
-                let kept = Kept { id: id.clone(), path, key: key.clone(), fields: fields(&call.body) };
+                let fields = fields(&call.body);
+                let kept = Kept { id: id.clone(), path, key: key.clone(), fields, captured: None, canceled: false };
+                let status = kept.status();
                 state.kept.push(kept);
                 match fault {
                     Some(Fault::Done500) => (500, json!({"error": {"type": "api_error"}})),
                     Some(Fault::Processing) => (200, json!({"id": id, "status": "processing"})),
-                    _ => (200, json!({"id": id, "status": "succeeded"})),
+                    _ => (200, json!({"id": id, "status": status})),
                 }
             }
         };
@@ -135,11 +180,40 @@ impl Stripe {
     }
 }
 
+/// The payment and what is done to it, where a path says that.
+fn step(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix("/v1/payment_intents/")?.split_once('/')
+}
+
+/// Captures or cancels a payment that is only authorised.
+fn take(kept: &mut Kept, step: &str, fields: BTreeMap<String, String>) -> (u16, Value) {
+    if step == "cancel" {
+        assert!(fields.is_empty());
+    }
+    if kept.status() != "requires_capture" {
+        let payment = json!({"id": kept.id, "status": kept.status()});
+        let code = "payment_intent_unexpected_state";
+        return (400, json!({"error": {"type": "invalid_request_error", "code": code, "payment_intent": payment}}));
+    }
+    match step {
+        "capture" => {
+            let amount = fields["amount_to_capture"].clone();
+            assert!((1..=kept.field("amount").parse().unwrap()).contains(&amount.parse::<i64>().unwrap()));
+            kept.captured = Some(amount);
+            kept.fields.extend(fields.into_iter().filter(|(name, _)| name.starts_with("metadata[")));
+        }
+        "cancel" => kept.canceled = true,
+        other => panic!("no such step: {other}"),
+    }
+    (200, json!({"id": kept.id, "status": kept.status(), "amount_received": kept.received()}))
+}
+
 fn search(kept: &[Kept], path: &str) -> Value {
-    let start = "/v1/payment_intents/search?query=metadata%5B%27key%27%5D%3A%27";
-    let key = path.strip_prefix(start).unwrap().split('%').next().unwrap();
-    let found = kept.iter().filter(|kept| kept.path == "/v1/payment_intents" && kept.field("metadata[key]") == key);
-    let one = |kept: &Kept| json!({"id": kept.id, "status": "succeeded", "metadata": kept.metadata()});
+    let asked = path.strip_prefix("/v1/payment_intents/search?query=metadata%5B%27").unwrap();
+    let (name, asked) = asked.split_once("%27%5D%3A%27").unwrap();
+    let (name, key) = (format!("metadata[{name}]"), asked.split('%').next().unwrap());
+    let found = kept.iter().filter(|kept| kept.path == "/v1/payment_intents" && kept.field(&name) == key);
+    let one = |kept: &Kept| json!({"id": kept.id, "status": kept.status(), "metadata": kept.metadata()});
     json!({"object": "search_result", "data": found.map(one).collect::<Vec<_>>()})
 }
 
@@ -167,7 +241,11 @@ fn fields(body: &[u8]) -> BTreeMap<String, String> {
         }
         String::from_utf8(out).unwrap()
     };
-    text.split('&').map(|pair| pair.split_once('=').unwrap()).map(|(n, v)| (decoded(n), decoded(v))).collect()
+    text.split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| pair.split_once('=').unwrap())
+        .map(|(n, v)| (decoded(n), decoded(v)))
+        .collect()
 }
 
 /// Hands calls on to the one that tests look at.

@@ -98,7 +98,9 @@ pub(super) async fn ask_authority(app: &App, case: &Case, decision: Decision) ->
         policy: &app.policy,
         settles: true,
     };
-    let posting = match settle::decide(&ask, &View { balance: Some(&balance), ledger: &ledger, job: Some(&records) }) {
+    let authorisation = app.authorisation_of(&records.job, &balance).await?;
+    let view = View { balance: Some(&balance), ledger: &ledger, job: Some(&records), authorisation: &authorisation };
+    let posting = match settle::decide(&ask, &view) {
         settle::Decision::Commit(posting) => posting,
         settle::Decision::None(domain::decide::NoEffect::Done) => return gone(app, case, decision).await,
         settle::Decision::None(verdict) => return Err(verdict.into()),

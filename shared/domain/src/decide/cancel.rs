@@ -36,6 +36,6 @@ pub fn decide(
     let entry = Entry { released: hold, version: Some(1), reason: reason.to_owned(), ..entry };
     let change = Change { available: hold, held: hold.negated(), ..Change::default() };
     let posting = Posting::unchained(keys::CLOSE.to_owned(), entry, balance, change);
-    let posting = posting.with_transition(Some(transition)).with_checks(whole_hold(records));
+    let posting = posting.with_transition(Some(transition)).with_checks(whole_hold(records)).giving_up(&records.job);
     Decision::Commit(Box::new(posting))
 }

@@ -24,5 +24,5 @@ pub fn release(
     let entry = Entry { released: hold, reason: reason.to_owned(), ..entry };
     let change = Change { available: hold, held: hold.negated(), ..Change::default() };
     let posting = Posting::unchained(keys::CLOSE.to_owned(), entry, balance, change);
-    Some(posting.with_checks(whole_hold(records)))
+    Some(posting.with_checks(whole_hold(records)).giving_up(&records.job))
 }

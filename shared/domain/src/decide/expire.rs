@@ -20,6 +20,7 @@ pub fn decide(records: &JobRecords, ledger: &JobLedger, balance: &Balance, now_m
     let entry = Entry::of_job(EntryKind::Expire, &records.job, BY_EXPIRY.to_owned(), now_ms);
     let change = Change { available: hold, held: hold.negated(), ..Change::default() };
     let posting = Posting::unchained(keys::CLOSE.to_owned(), Entry { released: hold, ..entry }, balance, change);
+    let posting = posting.giving_up(&records.job);
     if crate::planted::on("expiry-without-the-transition-check") {
         return Some(posting.with_checks(whole_hold(records))); // PLANTED
     }

@@ -121,6 +121,11 @@ pub fn decide_reversal(ask: &Ask<'_>, view: &View<'_>) -> Decision {
         Ok(checked) => checked,
         Err(decision) => return decision,
     };
+    if payment.amount == Micros::ZERO {
+        // An authorisation that was given up, or the rest of one that was captured in part: no funding is waited for.
+        let note = "nothing was refunded of what was captured".to_owned();
+        return Decision::None(NoEffect::Noop(Class::AlreadyDone, note));
+    }
     let Some(funding) = view.funding else {
         return Decision::None(NoEffect::Wait(Class::NotYet, "the payment funded nothing yet".to_owned()));
     };

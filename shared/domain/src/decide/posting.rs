@@ -1,7 +1,8 @@
 //! A posting: one transaction over a ledger entry, the wallet's balance, and what must still be true.
 
+use crate::authorisation::Close;
 use crate::charge::Outgoing;
-use crate::job::Transition;
+use crate::job::{Job, Transition};
 use crate::ledger::{Account, Advance, Balance, BalanceDelta, Entry, lines_out};
 use crate::money::{Micros, MoneyError};
 use crate::postpaid::{self, Back, Postpaid};
@@ -39,8 +40,10 @@ pub struct Posting {
     pub told: Told,
     /// The payment that a refund is of.
     pub payment: Option<String>,
+    /// What a close does with its job's authorisation; none where nothing is held.
+    pub authorised: Option<Close>,
     /// What it asks of a payment provider, in its transaction; nothing unless the wallet is postpaid.
-    pub outgoing: Option<Outgoing>,
+    pub outgoing: Vec<Outgoing>,
 }
 
 /// How an entry changes the balance.
@@ -90,7 +93,8 @@ impl Posting {
             slot: None,
             told: Told::default(),
             payment: None,
-            outgoing: None,
+            authorised: None,
+            outgoing: Vec::new(),
         }
     }
 
@@ -108,6 +112,13 @@ impl Posting {
     #[must_use]
     pub fn with_transition(mut self, transition: Option<Transition>) -> Self {
         self.transition = transition;
+        self
+    }
+
+    /// The close of a job without a capture: what was authorised for it is given up, whatever became of that.
+    #[must_use]
+    pub fn giving_up(mut self, job: &Job) -> Self {
+        self.authorised = (job.authorised != Micros::ZERO).then_some(Close::Void);
         self
     }
 

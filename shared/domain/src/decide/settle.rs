@@ -2,6 +2,7 @@
 
 use super::posting::{Change, Check, Posting, from_available};
 use super::{Ask, NoEffect, Standing, standing};
+use crate::authorisation::{self, Authorisation};
 use crate::job::{Job, JobRecords, Outcome, Overage, Transition};
 use crate::keys;
 use crate::ledger::{Account, Balance, Entry, EntryKind, JobLedger, lines_out};
@@ -27,6 +28,8 @@ pub struct View<'a> {
     pub ledger: &'a JobLedger,
     /// The job; `None` when it is not known yet.
     pub job: Option<&'a JobRecords>,
+    /// What became of the job's authorisation.
+    pub authorisation: &'a Authorisation,
 }
 
 /// Decides one settlement.
@@ -63,7 +66,10 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
         Standing::Contested(class, note) => return Decision::None(NoEffect::Review(class, note)),
     };
     match charge(ask, &records.job, outcome) {
-        Ok(charge) => Case { ask, records, balance, version, transition, charge }.settle(view.ledger),
+        Ok(charge) => {
+            let authorisation = view.authorisation;
+            Case { ask, records, balance, authorisation, version, transition, charge }.settle(view.ledger)
+        }
         Err(review) => Decision::None(review),
     }
 }
@@ -98,6 +104,7 @@ struct Case<'a> {
     ask: &'a Ask<'a>,
     records: &'a JobRecords,
     balance: &'a Balance,
+    authorisation: &'a Authorisation,
     version: u32,
     transition: Option<Transition>,
     charge: Micros,
@@ -156,6 +163,11 @@ impl Case<'_> {
         if let Err(need) = posting.borne_by(self.balance) {
             return Decision::None(self.short(need));
         }
+        let authorised = match authorisation::close(&posting, self.job(), self.authorisation) {
+            Ok(authorised) => authorised,
+            Err(verdict) => return Decision::None(verdict),
+        };
+        let posting = Posting { authorised, ..posting };
         Decision::Commit(Box::new(posting.with_transition(self.transition).with_checks(checks)))
     }
 
@@ -173,7 +185,7 @@ impl Case<'_> {
         let twice = if crate::planted::on("release-counted-twice") { hold } else { Micros::ZERO }; // PLANTED
         let available = hold.plus(twice).unwrap_or(hold);
         let change = Change { available, held: hold.negated(), ..Change::default() };
-        let posting = Posting::unchained(keys::CLOSE.to_owned(), entry, self.balance, change);
+        let posting = Posting::unchained(keys::CLOSE.to_owned(), entry, self.balance, change).giving_up(self.job());
         let checks = self.checks();
         Decision::Commit(Box::new(posting.with_transition(self.transition).with_checks(checks)))
     }

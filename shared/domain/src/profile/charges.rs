@@ -33,16 +33,37 @@ pub struct Charges {
     pub to: String,
     /// The destination of refunds.
     pub refunds: String,
+    /// The destinations of what is authorised before; none where nothing can be.
+    pub authorise: Option<Authorise>,
     /// The endpoint whose webhooks tell of payments.
     pub provider: String,
     /// The type of the payment methods that are charged.
     pub method: String,
 }
 
+/// The destinations of an authorisation's steps.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Authorise {
+    /// Of the authorisation.
+    pub to: String,
+    /// Of its capture.
+    pub capture: String,
+    /// Of its cancellation.
+    pub void: String,
+}
+
+pub(super) static AUTHORISE: &[Field] = &[
+    Field::must("to", Kind::Text, "the table [destinations.NAME] of authorisations"),
+    Field::must("capture", Kind::Text, "the table [destinations.NAME] of their captures"),
+    Field::must("void", Kind::Text, "the table [destinations.NAME] of their cancellations, which has no look-up"),
+];
+
 pub(super) static CHARGES: Kind = Kind::Table(&[
     Field::must("form", Kind::Choice(|| vec!["stripe"]), "whose requests"),
     Field::must("to", Kind::Text, "the table [destinations.NAME] of charges"),
     Field::must("refunds", Kind::Text, "the table [destinations.NAME] of refunds, which has no look-up"),
+    Field::may("authorise", Kind::Table(AUTHORISE), "where jobs are authorised that their wallets want authorised"),
     Field::must("provider", Kind::Text, "the endpoint whose webhooks tell of payments; its minor_digits hold here too"),
     Field::may("method", Kind::Text, "the type of the payment methods that are charged; card without it"),
 ]);
@@ -55,6 +76,7 @@ struct Raw {
     _form: String,
     to: String,
     refunds: String,
+    authorise: Option<Authorise>,
     provider: String,
     method: Option<String>,
 }
@@ -99,29 +121,7 @@ fn build(name: &str, value: &Spanned<DeValue<'_>>, profiles: &Profiles) -> Resul
     }
     let raw = Raw::deserialize(ValueDeserializer::from(value.clone()))
         .map_err(|error| Problem::new(&[], error.message(), "see \"Postpaid tenants\" in README.md"))?;
-    for (field, to) in [("to", &raw.to), ("refunds", &raw.refunds)] {
-        if profiles.destination(to).is_none() {
-            let cause = format!("there is no table [destinations.{to}]");
-            return Err(Problem::new(&[field], cause, "add it, or correct the name"));
-        }
-    }
-    // Without it a charge is settled and nobody could say which payment a refund is of.
-    if let Some(table) = profiles.destination(&raw.to) {
-        let lookup = table.rules.lookup.as_ref();
-        let (field, missing) = (["to"], "a refund needs the payment's id");
-        if table.rules.id.is_none() {
-            let cause = format!("[destinations.{}] has no `id`, and {missing}", raw.to);
-            return Err(Problem::new(&field, cause, "say where its answers have the id"));
-        }
-        if lookup.is_some_and(|lookup| lookup.id.is_none()) {
-            let cause = format!("[destinations.{}.lookup] has no `id`, and {missing}", raw.to);
-            return Err(Problem::new(&field, cause, "say where the look-up's answer has the id"));
-        }
-    }
-    if profiles.destination(&raw.refunds).is_some_and(|table| table.rules.lookup.is_some()) {
-        let cause = "a look-up finds payments: it would say of every refund that it was not done";
-        return Err(Problem::new(&["refunds"], cause, "name a table of its own without `lookup`"));
-    }
+    tables(&raw, profiles)?;
     if profiles.get(&raw.provider).is_none() {
         let cause = format!("there is no table [providers.{}]", raw.provider);
         return Err(Problem::new(&["provider"], cause, "add it, or correct the name"));
@@ -130,6 +130,46 @@ fn build(name: &str, value: &Spanned<DeValue<'_>>, profiles: &Profiles) -> Resul
     if !is_name(&method) {
         return Err(Problem::new(&["method"], "this is no type of a payment method", "write such as \"card\""));
     }
-    let Raw { to, refunds, provider, .. } = raw;
-    Ok(Charges { name: name.to_owned(), form: ChargeForm::Stripe, to, refunds, provider, method })
+    let Raw { to, refunds, authorise, provider, .. } = raw;
+    Ok(Charges { name: name.to_owned(), form: ChargeForm::Stripe, to, refunds, authorise, provider, method })
+}
+
+/// The destinations that it names: each is there, says the payment's id where that is needed, and has no look-up where one
+/// would find something else.
+fn tables(raw: &Raw, profiles: &Profiles) -> Result<(), Problem> {
+    let steps = raw.authorise.iter().flat_map(|steps| {
+        [
+            (&["authorise", "to"][..], &steps.to),
+            (&["authorise", "capture"], &steps.capture),
+            (&["authorise", "void"], &steps.void),
+        ]
+    });
+    let all: Vec<(&[&str], &String)> =
+        [(&["to"][..], &raw.to), (&["refunds"], &raw.refunds)].into_iter().chain(steps).collect();
+    for (field, to) in &all {
+        let Some(table) = profiles.destination(to) else {
+            let cause = format!("there is no table [destinations.{to}]");
+            return Err(Problem::new(field, cause, "add it, or correct the name"));
+        };
+        let found_by_payment = matches!(field, ["refunds"] | ["authorise", "void"]);
+        if found_by_payment {
+            if table.rules.lookup.is_some() {
+                let cause =
+                    "a look-up finds payments: it would say of what is done to one that it was, or was not, done";
+                return Err(Problem::new(field, cause, "name a table of its own without `lookup`"));
+            }
+            continue;
+        }
+        // Without it a step is settled and nobody could say which payment a capture or a refund is of.
+        let missing = "a capture and a refund need the payment's id";
+        if table.rules.id.is_none() {
+            let cause = format!("[destinations.{to}] has no `id`, and {missing}");
+            return Err(Problem::new(field, cause, "say where its answers have the id"));
+        }
+        if table.rules.lookup.as_ref().is_some_and(|lookup| lookup.id.is_none()) {
+            let cause = format!("[destinations.{to}.lookup] has no `id`, and {missing}");
+            return Err(Problem::new(field, cause, "say where the look-up's answer has the id"));
+        }
+    }
+    Ok(())
 }

@@ -98,6 +98,8 @@ fn sources(rule: &EventRule) -> Vec<&Source> {
         &fields.usage,
         &fields.amount,
         &fields.minor_amount,
+        &fields.minor_authorised,
+        &fields.minor_captured,
         &fields.booking,
         &fields.version,
     ];

@@ -19,6 +19,8 @@ pub(super) struct RawFields {
     usage: Option<String>,
     amount: Option<String>,
     minor_amount: Option<String>,
+    minor_authorised: Option<String>,
+    minor_captured: Option<String>,
     booking: Option<String>,
     version: Option<String>,
 }
@@ -47,6 +49,8 @@ pub(super) fn fields(raw: &RawFields, base: &Fields) -> Result<Fields, String> {
         reference: source(&raw.reference, &base.reference)?,
         amount: source(&raw.amount, &base.amount)?,
         minor_amount: source(&raw.minor_amount, &base.minor_amount)?,
+        minor_authorised: source(&raw.minor_authorised, &base.minor_authorised)?,
+        minor_captured: source(&raw.minor_captured, &base.minor_captured)?,
         booking: source(&raw.booking, &base.booking)?,
         version: source(&raw.version, &base.version)?,
         usage,

@@ -142,6 +142,11 @@ pub struct Fields {
     pub amount: Option<Source>,
     /// An amount as a whole number of the currency's minor unit (cents).
     pub minor_amount: Option<Source>,
+    /// What a payment was authorised for, in the minor unit: where less was captured, `minor_amount` counts the rest as
+    /// refunded.
+    pub minor_authorised: Option<Source>,
+    /// What of it was captured.
+    pub minor_captured: Option<Source>,
     /// What a job of our own is made from.
     pub booking: Option<Source>,
     /// The booking's version, a whole number.

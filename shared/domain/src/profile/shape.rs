@@ -152,6 +152,8 @@ pub(super) static FIELDS: &[Field] = &[
     Field::may("usage", Kind::Form(&SOURCE), "the usage object of the body"),
     Field::may("amount", Kind::Form(&SOURCE), "an amount as a decimal in major units"),
     Field::may("minor_amount", Kind::Form(&SOURCE), "an amount as a whole number of the minor unit"),
+    Field::may("minor_authorised", Kind::Form(&SOURCE), "of a refund: what was authorised, in the minor unit"),
+    Field::may("minor_captured", Kind::Form(&SOURCE), "of a refund: what of it was captured; the rest is taken off"),
     Field::may("booking", Kind::Form(&SOURCE), "the booking that a job is made from"),
     Field::may("version", Kind::Form(&SOURCE), "the booking's version, a whole number"),
 ];

@@ -34,6 +34,7 @@ fn job() -> Job {
         provider_ref: Some("p-1".parse().unwrap()),
         wallet: WalletId::new("w1").unwrap(),
         hold: Micros::parse("5.00").unwrap(),
+        authorised: Micros::ZERO,
         price,
         policies: Policies::default(),
         created_ms: BEGAN_MS,
