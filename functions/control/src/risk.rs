@@ -85,7 +85,7 @@ fn job_risk(name: OperationName, receipt: &Receipt, records: &JobRecords, ledger
     if ledger.close.is_none() {
         return records.hold().ok().map(|amount| Risk { amount, currency, of: "hold" });
     }
-    let usage = receipt.envelope.usage.as_ref()?;
+    let usage = receipt.envelope.billed_usage()?;
     let charge = match name {
         OperationName::SettleUsage => {
             let outcome = receipt.envelope.outcome.unwrap_or_else(|| records.priced_outcome());
