@@ -60,7 +60,7 @@ pub struct Fetched {
     /// When, Unix milliseconds.
     #[serde(rename = "at")]
     pub at_ms: i64,
-    /// The members that the answer gave, by the profile's names.
+    /// The members that the answer gave and the event lacked, by the profile's names.
     #[serde(rename = "gv")]
     pub gave: Vec<String>,
     /// Their values, and whose the job is that they lead to. Nothing else of the answer is kept.
@@ -115,6 +115,29 @@ impl Envelope {
         if self.usage_problem.is_empty() {
             fill(&mut self.usage, &found.usage);
         }
+        self
+    }
+
+    /// Without the members that `told` has itself: they are compared, and neither kept nor said to be fetched.
+    #[must_use]
+    fn beyond(mut self, told: &Self) -> Self {
+        fn drop_told<T>(own: &mut Option<T>, told: bool) {
+            if told {
+                *own = None;
+            }
+        }
+        drop_told(&mut self.tenant, told.tenant.is_some());
+        drop_told(&mut self.job, told.job.is_some());
+        drop_told(&mut self.provider_ref, told.provider_ref.is_some());
+        drop_told(&mut self.model, told.model.is_some());
+        drop_told(&mut self.wallet, told.wallet.is_some());
+        drop_told(&mut self.currency, told.currency.is_some());
+        drop_told(&mut self.sequence, told.sequence.is_some());
+        drop_told(&mut self.usage, told.usage.is_some() || !told.usage_problem.is_empty());
+        drop_told(&mut self.reference, told.reference.is_some());
+        drop_told(&mut self.amount, told.amount.is_some());
+        drop_told(&mut self.booking, told.booking.is_some());
+        drop_told(&mut self.version, told.version.is_some());
         self
     }
 
@@ -265,7 +288,7 @@ impl Question<'_> {
             Some((name, field)) => {
                 self.wait(Class::NotYet, &format!("the answer has no `{field}` yet, which {name} needs"))
             }
-            None => Decision::Freeze(found),
+            None => Decision::Freeze(Box::new(found.beyond(told))),
         }
     }
 

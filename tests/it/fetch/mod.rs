@@ -1,12 +1,20 @@
 //! What an event lacks is fetched from its provider once, frozen under the event, and then its operations run.
 
+mod answers;
+mod others;
 mod provider;
+mod races;
+mod real;
+mod replays;
+mod thin;
 
 use std::sync::Arc;
 
 use domain::operation::OperationName::{CompleteJob, Fetch, SettleUsage};
 use local::world::{World, WorldConfig, event_body};
+use runtime::call::Caller;
 use runtime::lambda::PROVIDERS_TOML;
+use runtime::sqs::SqsEvent;
 use serde_json::{Value, json};
 
 use crate::harness::*;
@@ -51,6 +59,13 @@ fn run() -> Value {
     json!({"run": {"id": "p-j1", "usage": {"input_tokens": 1200, "output_tokens": 340}, "note": "body-canary"}})
 }
 
+/// Hands one message of the fetch to its consumer.
+async fn try_fetch(world: &World, caller: &(impl Caller + Clone + 'static), id: &str) {
+    let app = world.stack.app.clone().calling(Arc::new(caller.clone()));
+    let records = vec![record("g", id, Fetch)];
+    assert_eq!(failures(outbound::handle(&app, SqsEvent { records }).await), [""; 0], "{id}");
+}
+
 async fn fetch_state(world: &World, id: &str) -> String {
     let (state, class) = state(world, id, Fetch).await;
     format!("{state} {class}").trim_end().to_owned()
@@ -83,10 +98,10 @@ async fn usage_that_is_missing_is_fetched_and_settled_once() {
 
     // Everything that is shown of it.
     let event = world.explain("msg_1").await;
-    let found = json!([{"item": "-", "from": "http:runs", "at": "2026-11-29T12:00:00Z", "gave": ["ref", "usage"]}]);
+    let found = json!([{"item": "-", "from": "http:runs", "at": "2026-11-29T12:00:00Z", "gave": ["usage"]}]);
     assert_eq!((&event["fetched"], &event["status"]), (&found, &json!("completed")), "{event}");
     let effect = async |name| shown(&world, "msg_1", name).await["effect"].as_str().unwrap().to_owned();
-    assert_eq!(effect(Fetch).await, "ref, usage from http:runs at 2026-11-29T12:00:00Z");
+    assert_eq!(effect(Fetch).await, "usage from http:runs at 2026-11-29T12:00:00Z");
     assert_eq!(
         effect(SettleUsage).await,
         "capture of 0.008700 USD for version 1; usage fetched from http:runs at 2026-11-29T12:00:00Z"
@@ -97,4 +112,26 @@ async fn usage_that_is_missing_is_fetched_and_settled_once() {
     let kept = format!("{:?}", items(&world, "events"));
     let text = lines.text();
     assert!(!kept.contains("canary") && !text.is_empty() && !text.contains("canary"), "{text}");
+}
+
+/// An event that says everything, a failure, and usage that cannot be read: nothing is asked.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_lacks_nothing_plans_no_fetch() {
+    let (world, runs) = world().await;
+    runs.has("/v1/runs/p-j1", says(200, &run()));
+    let negative = event_body("job.completed", "j1", json!({"usage": {"input_tokens": -1}}));
+    for (id, body) in [
+        ("msg_1", local::world::completed("j1")),
+        ("msg_2", event_body("job.failed", "j1", json!({}))),
+        ("msg_3", negative),
+    ] {
+        accepted(&world, id, &body).await;
+        let event = world.explain(id).await;
+        let names = event["operations"].as_array().unwrap().iter().map(|one| one["operation"].as_str().unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), ["complete-job", "settle-usage"], "{id}");
+        assert_eq!(event["fetched"], json!([]), "{id}");
+    }
+    world.minutes(3).await.unwrap();
+    assert_eq!(runs.lines(), [""; 0]);
+    assert_settled(&world, "j1", "msg_1").await;
 }
