@@ -56,7 +56,8 @@ fn told_by(receipt: &Receipt) -> Subject {
 
 async fn of_job(app: &App, key: &OperationKey, receipt: &Receipt) -> Result<Subject, StoreError> {
     let told = told_by(receipt);
-    if !key.name.needs_job() {
+    // What cannot be fetched holds up the job's money.
+    if !key.name.needs_job() && key.name != OperationName::Fetch {
         return Ok(told);
     }
     let Some((tenant, job)) = app.store.find_job(&key.event.provider, &receipt.envelope).await? else {

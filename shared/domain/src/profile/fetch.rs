@@ -257,6 +257,14 @@ impl RawFetch {
                 return Err(told("fields", "say where the answer has the `usage`".to_owned()));
             }
         }
+        let known = rule.fields.clone().or(&fields);
+        let job = known.provider_ref.is_some() || (known.tenant.is_some() && known.job.is_some());
+        let wallet = known.tenant.is_some() && known.wallet.is_some();
+        let unmet = |name: &&OperationName| (name.needs_job() && !job) || (name.needs_wallet() && !wallet);
+        if let Some(name) = rule.operations.iter().find(unmet).filter(|_| self.when == When::Always) {
+            let needs = if name.needs_job() { "`ref`, or `tenant` and `job`" } else { "`tenant` and `wallet`" };
+            return Err(told("fields", format!("{name} needs {needs}, of the event or of the answer")));
+        }
         if named.is_empty() || rule.operations.is_empty() {
             return Err(told(
                 "",
