@@ -12,6 +12,7 @@ mod cases_signature;
 mod consumers;
 mod contract;
 mod costs;
+mod fetch;
 mod forward;
 mod harness;
 mod items;

@@ -2,6 +2,7 @@
 //! next. No payload.
 
 use domain::event::EventRef;
+use domain::ids::ItemId;
 use domain::intent::Intent;
 use domain::limits::{BUCKET_MS, RetryPolicy};
 use domain::operation::{OperationKey, OperationRecord};
@@ -46,6 +47,7 @@ pub(crate) async fn show(app: &App, provider: &str, id: &str) -> Result<GatewayR
     shown["conflicts"] = conflicts.iter().map(|conflict| conflict_json(&event, conflict)).collect();
     shown["replays"] = records.replays.iter().map(replay_json).collect();
     shown["items"] = receipt.items.iter().map(item_json).collect();
+    shown["fetched"] = fetched_json(receipt);
     Ok(GatewayResponse::json(200, &shown))
 }
 
@@ -72,6 +74,21 @@ fn item_json(item: &Item) -> Value {
         "wallet": envelope.wallet, "outcome": envelope.outcome, "sequence": envelope.sequence,
         "booking": envelope.booking, "version": envelope.version,
     })
+}
+
+/// What was fetched for the event or its items: where from, when, and which fields; no values.
+fn fetched_json(receipt: &Receipt) -> Value {
+    let only = ItemId::only();
+    let items = receipt.items.iter().map(|item| (&item.id, &item.envelope));
+    let all = std::iter::once((&only, &receipt.envelope)).chain(items);
+    let found = all.filter_map(|(item, envelope)| Some((item, envelope.fetched.as_deref()?)));
+    found
+        .map(|(item, found)| {
+            json!({
+                "item": item, "from": found.from, "at": timestamp(found.at_ms), "gave": found.gave,
+            })
+        })
+        .collect()
 }
 
 /// Who replayed the event, why and when, and the plan that it added.

@@ -371,6 +371,7 @@ async fn prepare(
         plan: Vec::new(),
         outcome: None,
         wallet: None,
+        fetch: None,
         operations: Vec::new(),
     };
     if receipt.plan.is_empty() {

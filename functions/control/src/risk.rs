@@ -56,7 +56,8 @@ fn told_by(receipt: &Receipt) -> Subject {
 
 async fn of_job(app: &App, key: &OperationKey, receipt: &Receipt) -> Result<Subject, StoreError> {
     let told = told_by(receipt);
-    if !key.name.needs_job() {
+    // What cannot be fetched holds up the job's money.
+    if !key.name.needs_job() && key.name != OperationName::Fetch {
         return Ok(told);
     }
     let Some((tenant, job)) = app.store.find_job(&key.event.provider, &receipt.envelope).await? else {
@@ -85,7 +86,7 @@ fn job_risk(name: OperationName, receipt: &Receipt, records: &JobRecords, ledger
     if ledger.close.is_none() {
         return records.hold().ok().map(|amount| Risk { amount, currency, of: "hold" });
     }
-    let usage = receipt.envelope.usage.as_ref()?;
+    let usage = receipt.envelope.billed_usage()?;
     let charge = match name {
         OperationName::SettleUsage => {
             let outcome = receipt.envelope.outcome.unwrap_or_else(|| records.priced_outcome());

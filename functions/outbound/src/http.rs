@@ -84,12 +84,22 @@ impl<'a> Http<'a> {
     /// Asks by our key.
     pub(crate) async fn look_up(&self, app: &App, intent: &Intent) -> Answer {
         let Some(path) = &self.table.lookup_path else { return Answer::NotSent("there is no look-up".to_owned()) };
+        self.get(app, &path.replace("{key}", &intent.deduplication_id())).await
+    }
+
+    /// Asks for what stands at a path.
+    pub(crate) async fn get(&self, app: &App, path: &str) -> Answer {
+        self.call(app, "GET", path, self.reading(), Vec::new()).await
+    }
+
+    /// The headers of a request that changes nothing.
+    fn reading(&self) -> Vec<(String, String)> {
         let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];
         let own = |name: &str| name != "accept";
         let named = self.table.headers.iter().filter(|(name, _)| own(name));
         headers.extend(named.map(|(name, value)| (name.clone(), value.clone())));
         headers.extend(self.auth.clone());
-        self.call(app, "GET", &path.replace("{key}", &intent.deduplication_id()), headers, Vec::new()).await
+        headers
     }
 
     async fn call(&self, app: &App, method: &str, path: &str, headers: Vec<(String, String)>, body: Vec<u8>) -> Answer {

@@ -4,9 +4,11 @@
 //! before a byte leaves; then it is sent; then what came back is written. Dying between any two of them, or losing an
 //! answer, is an unknown outcome, and the destination's rules say what follows: the identical bytes under the same key, a
 //! look-up, or a person. It has a queue of its own, so a slow destination blocks no job and no wallet.
+//! Only `fetch` has no intent: it reads, and what it reads is frozen once (`fetch.rs`).
 
 mod board;
 mod carry;
+mod fetch;
 mod http;
 mod order;
 mod void;
@@ -36,6 +38,9 @@ struct OutboundConsumer;
 
 impl Operate for OutboundConsumer {
     async fn operate(&self, app: &App, work: &Work) -> Result<NoEffect, StoreError> {
+        if work.key.name == OperationName::Fetch {
+            return fetch::run(app, work).await;
+        }
         if work.key.name != OperationName::Forward {
             let note = "this operation belongs to another consumer".to_owned();
             return Ok(NoEffect::Review(Class::Unreadable, note));

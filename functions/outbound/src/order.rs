@@ -28,14 +28,7 @@ pub async fn held_back(app: &App, work: &Work) -> Result<Option<NoEffect>, Store
         return Ok(Some(limit));
     }
     let note = format!("{event} comes before it in its line, and is not over yet");
-    Ok(Some(NoEffect::Until(Class::NotYet, note, next_look_ms(app, work.receipt.arrival_ms))))
-}
-
-/// Waiting for another is no try, so nothing is counted by which looks could become rarer: their pauses grow with the age.
-pub(crate) fn next_look_ms(app: &App, since_ms: i64) -> i64 {
-    let now_ms = app.clock.now_ms();
-    let age_s = u64::try_from(now_ms.saturating_sub(since_ms) / 1_000).unwrap_or(0);
-    now_ms + app.policy.backoff_ms((age_s / 5 + 1).ilog2(), app.random.next_u64())
+    Ok(Some(NoEffect::Until(Class::NotYet, note, app.next_look_ms(work.receipt.arrival_ms))))
 }
 
 /// Whether an operation of an event of our own is over. One that is not there was never told: nothing waits for it.

@@ -14,7 +14,7 @@ use runtime::App;
 use runtime::consumer::Work;
 use store::StoreError;
 
-use crate::{advised, carry, no_charges, order};
+use crate::{advised, carry, no_charges};
 
 /// One round; `None` means that something was just written, and what stands is read again.
 pub(crate) async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
@@ -57,7 +57,7 @@ async fn put(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
                 return Ok(Some(limit));
             }
             let note = "the authorisation is not at an end yet: what it holds is cancelled then".to_owned();
-            let due_ms = order::next_look_ms(app, work.receipt.arrival_ms);
+            let due_ms = app.next_look_ms(work.receipt.arrival_ms);
             Ok(Some(NoEffect::Until(Class::NotYet, note, due_ms)))
         }
         Authorisation::Unclear(why) => Ok(Some(NoEffect::Review(Class::UnknownOutcome, why.to_owned()))),

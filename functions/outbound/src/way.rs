@@ -58,21 +58,7 @@ impl<'a> Way<'a> {
     /// Waits for a turn, or says until when there is none.
     pub(crate) async fn admit(&self, app: &App) -> Option<NoEffect> {
         let Self::Http(http) = self else { return None };
-        let name = &http.table.name;
-        match app.destinations.gates.admit(http.table, app.clock.now_ms()) {
-            Admission::Go(0) => None,
-            Admission::Go(pause_ms) => {
-                tokio::time::sleep(Duration::from_millis(u64::try_from(pause_ms).unwrap_or(0))).await;
-                None
-            }
-            Admission::Busy(due_ms) => {
-                Some(NoEffect::Until(Class::Transient, format!("http:{name} has its rate of requests"), due_ms))
-            }
-            Admission::Down(due_ms) => {
-                let note = format!("http:{name} did not answer several times in a row and is left alone");
-                Some(NoEffect::Until(Class::Transient, note, due_ms))
-            }
-        }
+        admit(app, http).await
     }
 
     /// Sends the stored bytes.
@@ -89,6 +75,25 @@ impl<'a> Way<'a> {
         match self {
             Self::Sqs(_) | Self::Bus(_) => Seen::Unclear("a queue cannot be asked".to_owned()),
             Self::Http(http) => look(lookup, &intent.deduplication_id(), &http.look_up(app, intent).await),
+        }
+    }
+}
+
+/// Waits for a turn at an HTTP destination, or says until when there is none.
+pub(crate) async fn admit(app: &App, http: &Http<'_>) -> Option<NoEffect> {
+    let name = &http.table.name;
+    match app.destinations.gates.admit(http.table, app.clock.now_ms()) {
+        Admission::Go(0) => None,
+        Admission::Go(pause_ms) => {
+            tokio::time::sleep(Duration::from_millis(u64::try_from(pause_ms).unwrap_or(0))).await;
+            None
+        }
+        Admission::Busy(due_ms) => {
+            Some(NoEffect::Until(Class::Transient, format!("http:{name} has its rate of requests"), due_ms))
+        }
+        Admission::Down(due_ms) => {
+            let note = format!("http:{name} did not answer several times in a row and is left alone");
+            Some(NoEffect::Until(Class::Transient, note, due_ms))
         }
     }
 }

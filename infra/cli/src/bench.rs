@@ -90,7 +90,8 @@ fn people(args: &BenchArgs, all: &[Measured]) -> String {
             ("events that are sent on to an HTTP destination", &measured.forward),
             ("events with two operations that also charge a payment provider", &measured.charge),
         ];
-        let alone = alone.map(|(what, path)| format!("A million {what}: {} dollars.", dollars(prices::alone(path).micros)));
+        let alone =
+            alone.map(|(what, path)| format!("A million {what}: {} dollars.", dollars(prices::alone(path).micros)));
         out += &format!("{}\n\n", alone.join("\n"));
     }
     out + &assumptions()
@@ -99,7 +100,9 @@ fn people(args: &BenchArgs, all: &[Measured]) -> String {
 fn counts(measured: &Measured) -> String {
     let mut rows = Vec::new();
     let mut path = |name: &str, path: &Path| {
-        for (part, counts) in [("receiver", path.receiver), ("job", path.job), ("billing", path.billing), ("outbound", path.outbound)] {
+        for (part, counts) in
+            [("receiver", path.receiver), ("job", path.job), ("billing", path.billing), ("outbound", path.outbound)]
+        {
             if counts.invocations > 0 {
                 rows.push(row(&format!("{name}: {part}"), counts, path.events));
             }

@@ -139,6 +139,7 @@ fn page(body: &Value) -> String {
         page.push('\n');
     }
     page += &intents(operations);
+    page += &fetched(list(&body["fetched"]));
     let decision = |operation: &Value| {
         let name = cell(&operation["operation"]);
         let row = move |d: &Value| {
@@ -231,6 +232,18 @@ fn intents(operations: &[Value]) -> String {
     }
     let titles = ["to", "state", "tries", "first sent", "last answer", "its id"];
     format!("\nLeaving the system\n{}\n", table(titles, rows.into_iter()))
+}
+
+/// What the event lacked and its provider was asked for: from where, when, and which fields.
+fn fetched(found: &[Value]) -> String {
+    if found.is_empty() {
+        return String::new();
+    }
+    let row = |one: &Value| {
+        let gave: Vec<String> = list(&one["gave"]).iter().map(cell).collect();
+        [cell(&one["item"]), gave.join(", "), cell(&one["from"]), cell(&one["at"])]
+    };
+    format!("\nFetched\n{}\n", table(["item", "what", "from", "at"], found.iter().map(row)))
 }
 
 /// One operation's row: its effect, or else why there is none.
@@ -385,6 +398,22 @@ Items that lead to nothing
 └──────┴──────┴──────────────┴────────────────────────────────┘
 ";
         assert!(shown.contains(by_hand) && shown.contains("  items           2\n"), "{shown}");
+    }
+
+    #[test]
+    fn what_was_fetched_is_shown_without_its_values() {
+        let mut body = event("completed", json!([]), json!([]));
+        body["fetched"] =
+            json!([{"item": "-", "from": "http:acme-api", "at": "2026-11-29T12:00:01Z", "gave": ["ref", "usage"]}]);
+        let by_hand = "\
+Fetched
+┌──────┬────────────┬───────────────┬──────────────────────┐
+│ item ┆ what       ┆ from          ┆ at                   │
+╞══════╪════════════╪═══════════════╪══════════════════════╡
+│ -    ┆ ref, usage ┆ http:acme-api ┆ 2026-11-29T12:00:01Z │
+└──────┴────────────┴───────────────┴──────────────────────┘
+";
+        assert!(page(&body).contains(by_hand), "{}", page(&body));
     }
 
     #[test]

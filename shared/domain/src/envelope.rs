@@ -3,6 +3,7 @@
 //! [`read`] never fails for an authentic delivery. What cannot be processed becomes an [`Intake`]
 //! with an empty plan and its reason, so that the evidence is durable and the provider is answered 200.
 
+mod answer;
 mod items;
 mod minor;
 mod place;
@@ -16,6 +17,7 @@ use signature::{Headers, Verified};
 
 use crate::board::BoardStep;
 use crate::event::{EventId, EventRef};
+use crate::fetch::{Fetched, When};
 use crate::ids::{BookingId, IdError, ItemId, JobId, ModelId, Provider, ProviderRef, Reference, TenantId, WalletId};
 use crate::job::{Job, JobRef, Outcome};
 use crate::json::{self, JsonError, Value};
@@ -25,6 +27,7 @@ use crate::price::{Usage, usage_from_json};
 use crate::profile::{BodyForm, EventRule, Fields, IdSource, OnlyIf, Profile, Source};
 use crate::receipt::{EmptyPlan, Item, Planned};
 
+pub use answer::{Answered, read_answer};
 use place::Place;
 
 /// The business fields of an event: what operations need, and nothing else of the payload.
@@ -88,6 +91,12 @@ pub struct Envelope {
     /// Of an event of our own that goes to a job board: where to.
     #[serde(rename = "bs", default, skip_serializing_if = "Option::is_none")]
     pub step: Option<BoardStep>,
+    /// Set where something is fetched for the event: what waits for it.
+    #[serde(rename = "fe", default, skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<When>,
+    /// What was fetched; kept in a record of its own (see [`crate::fetch`]).
+    #[serde(skip)]
+    pub fetched: Option<Box<Fetched>>,
 }
 
 impl Envelope {
@@ -229,15 +238,13 @@ fn read_one(profile: &Profile, place: Place<'_>, item: &mut Item) -> Result<Vec<
             format!("tenant {:?} is not in the profile's `tenants`", tenant.as_str()),
         ));
     }
-    for name in &rule.operations {
-        missing_field(*name, &item.envelope).map_or(Ok(()), |field| {
-            Err(Refusal(EmptyPlan::MissingField, format!("{name} needs the field `{field}`")))
-        })?;
-    }
+    let fetch = rule.fetch.as_ref().filter(|fetch| fetch.is_wanted(&item.envelope, &rule.operations));
+    item.envelope.fetch = fetch.map(|fetch| fetch.when);
+    answer::lacks_nothing(rule, &item.envelope)?;
     if rule.operations.contains(&OperationName::Forward) {
         item.envelope.action = action(rule, place, &item.event_type)?;
     }
-    Ok(rule.operations.clone())
+    Ok(fetch.map(|_| OperationName::Fetch).into_iter().chain(rule.operations.iter().copied()).collect())
 }
 
 /// What a forward is keyed by: the type and the values that the profile names; nothing where it names none.
@@ -385,14 +392,9 @@ fn fields(profile: &Profile, names: &Fields, place: Place<'_>) -> Result<Envelop
         sequence: at(&names.sequence).and_then(|text| text.parse().ok()),
         usage: usage.clone().and_then(Result::ok),
         usage_problem: usage.and_then(Result::err).map(|e| e.to_string()).unwrap_or_default(),
-        outcome: None,
         booking: id(id_at(&names.booking)?)?,
         version: at(&names.version).and_then(|text| text.parse().ok()),
-        data: BTreeMap::new(),
-        action: Vec::new(),
-        ordered: BTreeMap::new(),
-        board: BTreeMap::new(),
-        step: None,
+        ..Envelope::default()
     })
 }
 

@@ -36,6 +36,17 @@ pub fn operation_sk(key: &OperationKey) -> String {
     format!("o|{}|{}|{}", escape(key.item.as_str()), key.name.consumer(), key.name)
 }
 
+/// Sort key of what was fetched for an item. It sorts between the count of deliveries and the operations, so that one
+/// query reads it with them.
+pub fn fetched_sk(item: &ItemId) -> String {
+    format!("f|{}", escape(item.as_str()))
+}
+
+/// The item of such a sort key.
+pub fn fetched_of(sk: &str) -> Option<ItemId> {
+    ItemId::new(unescape(sk.strip_prefix("f|")?)).ok()
+}
+
 /// The operation of a partition and sort key.
 pub fn operation_of(pk: &str, sk: &str) -> Option<OperationKey> {
     let event = event_of_pk(pk)?;

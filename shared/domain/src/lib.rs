@@ -13,6 +13,7 @@ pub mod config;
 pub mod decide;
 pub mod envelope;
 pub mod event;
+pub mod fetch;
 pub mod ids;
 pub mod intent;
 pub mod job;

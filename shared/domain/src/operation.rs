@@ -71,11 +71,13 @@ pub enum OperationName {
     CreateJob,
     /// Delivers the event's envelope to a queue, under a stable key.
     Forward,
+    /// Asks for what the event lacks, once; planned by a rule's `fetch`, never named in `operations`.
+    Fetch,
 }
 
 impl OperationName {
     /// Every operation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::RecordProgress,
         Self::CompleteJob,
         Self::SettleUsage,
@@ -86,6 +88,7 @@ impl OperationName {
         Self::PaymentFailed,
         Self::CreateJob,
         Self::Forward,
+        Self::Fetch,
     ];
 
     /// The stable name in keys, messages and profiles.
@@ -101,12 +104,13 @@ impl OperationName {
             Self::PaymentFailed => "payment-failed",
             Self::CreateJob => "create-job",
             Self::Forward => "forward",
+            Self::Fetch => "fetch",
         }
     }
 
     /// True when it works on a job that exists.
     pub fn needs_job(self) -> bool {
-        !self.needs_wallet() && self != Self::Forward
+        !self.needs_wallet() && self.consumer() != Consumer::Outbound
     }
 
     /// True when it works on a wallet that the event itself names.
@@ -125,7 +129,7 @@ impl OperationName {
             | Self::ReverseFunding
             | Self::PaymentFailed
             | Self::CreateJob => Consumer::Billing,
-            Self::Forward => Consumer::Outbound,
+            Self::Forward | Self::Fetch => Consumer::Outbound,
         }
     }
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::{mismatch, missing_field};
+use crate::fetch::When;
 use crate::ids::{ItemId, WalletId};
 use crate::job::{JobRef, Outcome};
 use crate::limits::REPLAY_SPACING_MS;
@@ -80,6 +81,9 @@ pub struct Replayed {
     /// The wallet of the job, which groups the billing messages.
     #[serde(rename = "wl", default, skip_serializing_if = "Option::is_none")]
     pub wallet: Option<WalletId>,
+    /// Set where the added plan has a fetch: what waits for it.
+    #[serde(rename = "fe", default, skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<When>,
     /// What became of each operation.
     #[serde(rename = "op", default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<ReplayedOperation>,
@@ -96,6 +100,7 @@ impl Receipt {
                 }
             }
             self.envelope.outcome = self.envelope.outcome.or(replayed.outcome);
+            self.envelope.fetch = self.envelope.fetch.or(replayed.fetch);
             self.envelope.wallet = self.envelope.wallet.take().or_else(|| replayed.wallet.clone());
         }
         self
@@ -142,7 +147,10 @@ pub fn plan_anew(profile: &Profile, receipt: &Receipt, job: Option<&JobRef>) -> 
     if tenant.is_some_and(|tenant| !profile.serves(tenant)) {
         return Err("its tenant is not in the profile's `tenants`".to_owned());
     }
-    for name in &rule.operations {
+    let fetch = rule.fetch.as_ref().filter(|fetch| fetch.is_wanted(&envelope, &rule.operations));
+    let when = fetch.map(|fetch| fetch.when);
+    // What a thin event lacks is fetched.
+    for name in rule.operations.iter().filter(|_| when != Some(When::Always)) {
         if let Some(field) = missing_field(*name, &envelope) {
             return Err(format!("{name} needs the field `{field}`, which the receipt does not keep"));
         }
@@ -150,12 +158,14 @@ pub fn plan_anew(profile: &Profile, receipt: &Receipt, job: Option<&JobRef>) -> 
     if rule.operations.is_empty() {
         return Err(format!("the profile has no operation for events of type {:?}", receipt.event_type));
     }
+    let names = when.map(|_| OperationName::Fetch).into_iter().chain(rule.operations.iter().copied());
     Ok(Replayed {
         reference: String::new(),
         actor: String::new(),
         reason: String::new(),
         created_ms: 0,
-        plan: rule.operations.iter().map(|name| Planned { item: ItemId::only(), name: *name }).collect(),
+        plan: names.map(|name| Planned { item: ItemId::only(), name }).collect(),
+        fetch: when,
         outcome: rule.outcome,
         wallet: envelope.wallet,
         operations: Vec::new(),

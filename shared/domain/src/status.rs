@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::booking::BookingVersion;
 use crate::decide::dismiss::BY_REVIEW;
 use crate::event::By;
+use crate::fetch::Fetched;
 use crate::ids::ItemId;
 use crate::intent::Intent;
 use crate::job::{JobRecords, Outcome, Progress};
@@ -12,6 +13,7 @@ use crate::ledger::{Entry, JobLedger};
 use crate::operation::{OperationKey, OperationName, OperationRecord, OperationState};
 use crate::own::OWN_PROVIDER;
 use crate::receipt::Receipt;
+use crate::time::rfc3339;
 
 /// The effects that exist for the job that an event names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +32,8 @@ pub struct Effects {
     pub bookings: Vec<BookingVersion>,
     /// What was or is to be forwarded under the event's key.
     pub forward: Option<Intent>,
+    /// What was fetched for the item.
+    pub fetched: Option<Fetched>,
 }
 
 /// The effects of every item of an event.
@@ -57,6 +61,13 @@ fn told(entry: &Entry) -> String {
 }
 
 impl Effects {
+    /// Where a settlement has its usage from, if it was fetched.
+    fn source_of(&self, entry: &Entry) -> String {
+        let usage = |found: &&Fetched| entry.usage.is_some() && entry.usage == found.envelope.usage;
+        let from = |found: &Fetched| format!("; usage fetched from {} at {}", found.from, rfc3339(found.at_ms));
+        self.fetched.as_ref().filter(usage).map(from).unwrap_or_default()
+    }
+
     /// What this operation's own effect is, if it exists; for people. Progress without a record that a
     /// later update has since overwritten counts as written: either way it is final.
     pub fn effect(
@@ -67,7 +78,7 @@ impl Effects {
                 let own = self.job.as_ref()?.transitions.iter().find(|t| t.by == *by)?;
                 Some(format!("transition {} ({:?})", own.version, own.outcome).to_lowercase())
             }
-            OperationName::SettleUsage => self.ledger.own(by).map(told),
+            OperationName::SettleUsage => self.ledger.own(by).map(|entry| told(entry) + &self.source_of(entry)),
             OperationName::AdjustUsage => self.ledger.adjusts.iter().find(|entry| entry.is_by(by)).map(told),
             OperationName::FundWallet => self.funding.iter().find(|entry| entry.is_by(by)).map(told),
             OperationName::ReverseFunding => self.funding_reversals.iter().find(|entry| entry.is_by(by)).map(told),
@@ -87,6 +98,10 @@ impl Effects {
                 let own = self.forward.as_ref().filter(|intent| intent.by == *by && intent.is_done())?;
                 Some(format!("forwarded to {}", own.to))
             }
+            OperationName::Fetch => self
+                .fetched
+                .as_ref()
+                .map(|found| format!("{} from {} at {}", found.gave.join(", "), found.from, rfc3339(found.at_ms))),
             OperationName::ExtendHold => {
                 let by = by.to_string();
                 let own = self.job.as_ref()?.extensions.iter().find(|extension| extension.by == by)?;

@@ -39,6 +39,8 @@ pub struct Work {
     pub record: Option<OperationRecord>,
     /// The generation of the message at hand.
     pub generation: u32,
+    /// Why it waits for what is fetched for its event; none where it does not.
+    pub awaits: Option<String>,
 }
 
 impl Work {
@@ -135,7 +137,7 @@ async fn commit_together<O: Operate>(
         return Vec::new();
     }
     let Ok(switches) = switches.read(app).await else { return Vec::new() };
-    let free = loaded.into_iter().filter(|(_, work)| switches.holds(&work.key).is_none());
+    let free = loaded.into_iter().filter(|(_, work)| work.awaits.is_none() && switches.holds(&work.key).is_none());
     let (places, works): (Vec<usize>, Vec<Work>) = free.unzip();
     let committed = AssertUnwindSafe(operate.together(app, &works)).catch_unwind().await.unwrap_or_default();
     let mut done = Vec::new();
@@ -204,7 +206,11 @@ async fn handle_message<O: Operate>(
         }
     }
     let started = app.clock.now_ms();
-    let verdict = match operate.operate(app, &work).await {
+    let tried = match work.awaits.as_ref().filter(|_| O::PAUSABLE) {
+        Some(awaited) => app.awaiting(&work, awaited).await,
+        None => operate.operate(app, &work).await,
+    };
+    let verdict = match tried {
         Ok(verdict) => verdict,
         Err(StoreError::Corrupt { what }) => {
             NoEffect::Review(Class::Unreadable, format!("a stored {what} cannot be read"))
@@ -233,7 +239,9 @@ fn workable(message: &Message, records: EventRecords) -> Option<Work> {
     }
     let (key, by) = (message.key.clone(), message.key.by());
     let receipt = records.receipt.of_item(&key.item);
-    Some(Work { key, by, receipt, record, generation: message.generation })
+    let fetch = records.operation(&domain::fetch::key(&key.event, &key.item));
+    let awaits = domain::fetch::awaits(&receipt, key.name, fetch);
+    Some(Work { key, by, receipt, record, generation: message.generation, awaits })
 }
 
 fn outcome_name(verdict: &NoEffect) -> &'static str {

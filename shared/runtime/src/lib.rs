@@ -2,6 +2,7 @@
 //! the queue's events, and the consumer's loop. Built once per process, passed in from outside.
 
 pub mod app;
+mod awaiting;
 pub mod call;
 pub mod charges;
 pub mod clients;

@@ -11,6 +11,7 @@ use domain::receipt::{Conflict, Deliveries, Receipt};
 use domain::replay::Replayed;
 
 use crate::error::classify;
+use crate::fetched::decode_fetched;
 use crate::item::{Item, decode, encode, n, s, text};
 use crate::operations::decode_operation;
 use crate::{Store, StoreError};
@@ -27,7 +28,7 @@ pub enum ReceiptPut {
 /// What an event's partition holds for the path: the receipt, the operations' records and the replays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRecords {
-    /// The receipt.
+    /// The receipt, completed by what was fetched for it.
     pub receipt: Receipt,
     /// Records of operations that did not go straight.
     pub operations: Vec<OperationRecord>,
@@ -108,25 +109,26 @@ impl Store {
         }
     }
 
-    /// Reads the receipt, the operations' records and the replays of an event, strongly consistent, in one
-    /// query.
+    /// Reads the receipt, what was fetched for it, the operations' records and the replays of an event, strongly
+    /// consistent, in one query.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when a record cannot be read.
     pub async fn load_event(&self, event: &EventRef) -> Result<Option<EventRecords>, StoreError> {
-        // "o|..." and "p|..." sort before "r" and after bodies, counts and conflicts, which stay unread.
-        let items = self.query_range(&self.names.events, &keys::event_pk(event), Some(("o", keys::RECEIPT))).await?;
-        let (mut receipt, mut operations, mut replays) = (None, Vec::new(), Vec::new());
+        // "f|...", "o|..." and "p|..." sort before "r" and after bodies and counts, which stay unread.
+        let items = self.query_range(&self.names.events, &keys::event_pk(event), Some(("f", keys::RECEIPT))).await?;
+        let (mut receipt, mut operations, mut replays, mut fetched) = (None, Vec::new(), Vec::new(), Vec::new());
         for item in items {
             match text(&item, "sk") {
                 Some(keys::RECEIPT) => receipt = Some(decode_receipt(event, item)?),
+                Some(sk) if sk.starts_with("f|") => fetched.push(decode_fetched(item)?),
                 Some(sk) if sk.starts_with("o|") => operations.push(decode_operation(item)?),
                 Some(sk) if sk.starts_with("p|") => replays.push(decode::<Replayed>("replay of an event", item)?),
                 _ => {}
             }
         }
         replays.sort_by_key(|replayed| replayed.created_ms);
-        let planned = |receipt: Receipt| receipt.with_added_plans(&replays);
+        let planned = |receipt: Receipt| receipt.with_added_plans(&replays).with_fetched(fetched);
         let receipt = receipt.map(planned);
         Ok(receipt.map(|receipt| EventRecords { receipt, operations, replays }))
     }

@@ -9,6 +9,7 @@ mod bookings;
 mod cases;
 mod error;
 mod events;
+mod fetched;
 mod intents;
 mod item;
 mod jobs;

@@ -52,7 +52,8 @@ impl Store {
         let (envelope, own) = (receipt.envelope_of(id), receipt.plan.iter().filter(|planned| planned.item == *id));
         let names: Vec<OperationName> = own.map(|planned| planned.name).collect();
         let plans = |any: &[OperationName]| names.iter().any(|name| any.contains(name));
-        let mut effects = Effects::default();
+        let fetched = envelope.fetched.as_deref().cloned();
+        let mut effects = Effects { fetched, ..Effects::default() };
         if plans(&[OperationName::FundWallet, OperationName::ReverseFunding])
             && let (Some(tenant), Some(wallet), Some(reference)) =
                 (&envelope.tenant, &envelope.wallet, &envelope.reference)

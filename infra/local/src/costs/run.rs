@@ -141,7 +141,8 @@ impl Bench {
         let world = World::new(WorldConfig { hooks, secrets, providers, addresses, ..ordinary }).await?;
         world.aws.report_capacity();
         let outbound = world.stack.app.clone().calling(Arc::new(Answering::default()));
-        let terms = json!({"to": "stripe", "customer": "cus_NffrFeUfNV2Hib", "payment_method": "pm_1MqLiJLkdIwHu7ixUEgbFdYF"});
+        let terms =
+            json!({"to": "stripe", "customer": "cus_NffrFeUfNV2Hib", "payment_method": "pm_1MqLiJLkdIwHu7ixUEgbFdYF"});
         let body = json!({"currency": "USD", "postpaid": terms});
         if world.control("PUT", &format!("/control/tenants/t1/wallets/{POSTPAID}"), Some(body)).await.0 != 201 {
             return Err(unexpected("a postpaid wallet"));
@@ -162,7 +163,8 @@ impl Bench {
     }
 
     async fn submit_postpaid(&self, job: &str) -> Result<(), WorldError> {
-        let of = json!({"provider": "acme", "provider_job_ref": format!("p-{job}"), "model": "small-1", "wallet": POSTPAID});
+        let of =
+            json!({"provider": "acme", "provider_job_ref": format!("p-{job}"), "model": "small-1", "wallet": POSTPAID});
         match self.world.control("PUT", &format!("/control/tenants/t1/jobs/{job}"), Some(of)).await.0 {
             201 => Ok(()),
             _ => Err(unexpected("submission of a postpaid job")),

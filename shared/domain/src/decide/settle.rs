@@ -1,5 +1,7 @@
 //! settle-usage: the one close of a hold, or a late capture when the hold is already closed.
 
+use std::borrow::Cow;
+
 use super::posting::{Change, Check, Posting, from_available};
 use super::{Ask, NoEffect, Standing, standing};
 use crate::authorisation::{self, Authorisation};
@@ -57,7 +59,7 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
     let Some(outcome) = ask.envelope.outcome else {
         return Decision::None(NoEffect::Review(Class::Unreadable, "the receipt has no outcome".to_owned()));
     };
-    let (version, transition) = match standing(ask.by, ask.envelope, outcome, &records.job, &records.transitions) {
+    let (version, transition) = match stands(ask, outcome, records, view.ledger) {
         Standing::Owns(version) if crate::planted::on("version-computed-as-maximum-plus-one") => (version + 1, None), // PLANTED
         Standing::Owns(version) => (version, None),
         Standing::Next(version) => (version, Some(transition(ask, version, outcome))),
@@ -74,6 +76,26 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
     }
 }
 
+/// Where the event stands among the job's transitions, by the usage that is billed: a fetched one counts, and so does the
+/// one that was captured for a transition whose event told none.
+fn stands(ask: &Ask<'_>, outcome: Outcome, records: &JobRecords, ledger: &JobLedger) -> Standing {
+    let mut envelope = Cow::Borrowed(ask.envelope);
+    let mut transitions = Cow::Borrowed(records.transitions.as_slice());
+    if let Some(last) = records.transitions.last().filter(|_| outcome == Outcome::Success) {
+        let mut settled = ledger.close.iter().chain(&ledger.late);
+        let entry = settled.find(|entry| entry.version == Some(last.version));
+        let captured = entry.and_then(|entry| entry.usage.clone()).filter(|_| last.usage.is_none());
+        let known = last.usage.is_some() || captured.is_some();
+        if known && (captured.is_some() || envelope.fetched.is_some()) {
+            envelope.to_mut().usage = ask.envelope.billed_usage().cloned();
+            if let (Some(captured), Some(last)) = (captured, transitions.to_mut().last_mut()) {
+                last.usage = Some(captured);
+            }
+        }
+    }
+    standing(ask.by, &envelope, outcome, &records.job, &transitions)
+}
+
 fn transition(ask: &Ask<'_>, version: u32, outcome: Outcome) -> Transition {
     let (usage, by) = (ask.envelope.usage.clone(), ask.by.clone());
     Transition { version, outcome, usage, by, created_ms: ask.now_ms }
@@ -81,7 +103,7 @@ fn transition(ask: &Ask<'_>, version: u32, outcome: Outcome) -> Transition {
 
 /// The priced usage; zero for an outcome that the policies do not bill.
 fn charge(ask: &Ask<'_>, job: &Job, outcome: Outcome) -> Result<Micros, NoEffect> {
-    let told = ask.envelope.usage.is_some() || !ask.envelope.usage_problem.is_empty();
+    let told = ask.envelope.billed_usage().is_some() || !ask.envelope.usage_problem.is_empty();
     let billed = outcome == Outcome::Success || (job.policies.bill_partial && told);
     if !billed {
         return Ok(Micros::ZERO);
@@ -89,7 +111,7 @@ fn charge(ask: &Ask<'_>, job: &Job, outcome: Outcome) -> Result<Micros, NoEffect
     if !ask.envelope.usage_problem.is_empty() {
         return Err(NoEffect::Review(Class::InvalidUsage, ask.envelope.usage_problem.clone()));
     }
-    let Some(usage) = &ask.envelope.usage else {
+    let Some(usage) = ask.envelope.billed_usage() else {
         let note = "a success without usage is not zero: find the usage at the provider".to_owned();
         return Err(NoEffect::Review(Class::NoUsage, note));
     };
@@ -232,7 +254,7 @@ impl Case<'_> {
             version: Some(self.version),
             amount,
             released,
-            usage: self.ask.envelope.usage.clone().filter(|_| charged),
+            usage: self.ask.envelope.billed_usage().cloned().filter(|_| charged),
             price_version: charged.then(|| self.job().price.version.clone()),
             ..entry
         }

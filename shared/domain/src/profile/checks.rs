@@ -28,7 +28,7 @@ pub(super) fn operations(rule: &EventRule) -> Result<(), String> {
         return Err("forward needs `forward = { to = \"sqs:VARIABLE\" }`, here or in the profile".to_owned());
     }
     if has(OperationName::CreateJob) {
-        let fields = &rule.fields;
+        let fields = &rule.known_fields();
         let needed = [
             ("tenant", fields.tenant.is_some()),
             ("wallet", fields.wallet.is_some()),
@@ -85,25 +85,8 @@ pub(super) fn items(profile: &Profile) -> Result<(), String> {
 
 /// Every source of a rule.
 fn sources(rule: &EventRule) -> Vec<&Source> {
-    let fields = &rule.fields;
-    let named = [
-        &fields.tenant,
-        &fields.job,
-        &fields.provider_ref,
-        &fields.model,
-        &fields.wallet,
-        &fields.currency,
-        &fields.sequence,
-        &fields.reference,
-        &fields.usage,
-        &fields.amount,
-        &fields.minor_amount,
-        &fields.minor_authorised,
-        &fields.minor_captured,
-        &fields.booking,
-        &fields.version,
-    ];
-    let named = named.into_iter().flatten().chain(rule.only_if.iter().map(|only| &only.at));
+    let named = rule.fields.named().into_iter().map(|(_, source)| source);
+    let named = named.chain(rule.only_if.iter().map(|only| &only.at));
     let keyed = rule.forward.iter().flat_map(|forward| &forward.action_key);
     let board = rule.board.iter().flat_map(|board| board.body.values());
     named.chain(rule.data.values()).chain(keyed).chain(board).collect()

@@ -56,3 +56,50 @@ pub(super) fn fields(raw: &RawFields, base: &Fields) -> Result<Fields, String> {
         usage,
     })
 }
+
+impl Fields {
+    /// Those that are named, with their names in a profile.
+    pub(super) fn named(&self) -> Vec<(&'static str, &Source)> {
+        let all = [
+            ("tenant", &self.tenant),
+            ("job", &self.job),
+            ("ref", &self.provider_ref),
+            ("model", &self.model),
+            ("wallet", &self.wallet),
+            ("currency", &self.currency),
+            ("sequence", &self.sequence),
+            ("reference", &self.reference),
+            ("usage", &self.usage),
+            ("amount", &self.amount),
+            ("minor_amount", &self.minor_amount),
+            ("minor_authorised", &self.minor_authorised),
+            ("minor_captured", &self.minor_captured),
+            ("booking", &self.booking),
+            ("version", &self.version),
+        ];
+        all.into_iter().filter_map(|(name, source)| Some((name, source.as_ref()?))).collect()
+    }
+
+    /// With the sources of another where it has none.
+    #[must_use]
+    pub(super) fn or(self, other: &Self) -> Self {
+        let or = |own: Option<Source>, other: &Option<Source>| own.or_else(|| other.clone());
+        Self {
+            tenant: or(self.tenant, &other.tenant),
+            job: or(self.job, &other.job),
+            provider_ref: or(self.provider_ref, &other.provider_ref),
+            model: or(self.model, &other.model),
+            wallet: or(self.wallet, &other.wallet),
+            currency: or(self.currency, &other.currency),
+            sequence: or(self.sequence, &other.sequence),
+            reference: or(self.reference, &other.reference),
+            usage: or(self.usage, &other.usage),
+            amount: or(self.amount, &other.amount),
+            minor_amount: or(self.minor_amount, &other.minor_amount),
+            minor_authorised: or(self.minor_authorised, &other.minor_authorised),
+            minor_captured: or(self.minor_captured, &other.minor_captured),
+            booking: or(self.booking, &other.booking),
+            version: or(self.version, &other.version),
+        }
+    }
+}

@@ -13,6 +13,7 @@ use toml::de::{DeValue, ValueDeserializer};
 use super::board::{RawBoard, settle, unfit};
 use super::destination::HttpDestination;
 use super::destination_load::{destination, unknown_destinations, unknown_of_subscriptions};
+use super::fetch::{RawFetch, unknown_of_fetches};
 use super::fields::{RawFields, fields};
 use super::forward::RawForward;
 use super::list::RawList;
@@ -143,6 +144,7 @@ struct RawEvent {
     data: BTreeMap<String, String>,
     forward: Option<RawForward>,
     board: Option<RawBoard>,
+    fetch: Option<RawFetch>,
 }
 
 fn accepted() -> u16 {
@@ -214,6 +216,7 @@ fn read(text: &str) -> (Profiles, Document<'_>, Vec<Finding>) {
                 Ok(profile) => {
                     problems.extend(unknown_destinations(&profile, value, tables("destinations")));
                     problems.extend(unfit(&profile, &profiles.destinations, tables("destinations")));
+                    problems.extend(unknown_of_fetches(&profile, tables("destinations")));
                     profiles.providers.insert(slug.to_owned(), profile);
                 }
                 Err(found) => problems.extend(found.into_iter().map(|problem| problem.below(&["providers", slug]))),
@@ -436,7 +439,9 @@ fn rule(event: RawEvent, common: &Common) -> Result<EventRule, Problem> {
         data: checks::data(named).map_err(told("data"))?,
         forward: forward.map_err(told("forward"))?,
         board: event.board.map(RawBoard::checked).transpose().map_err(told("board"))?,
+        fetch: None,
     };
+    rule.fetch = event.fetch.map(|raw| raw.checked(&rule)).transpose()?;
     settle(&mut rule, &common.fields).map_err(told("board"))?;
     checks::operations(&rule).map_err(told("operations"))?;
     Ok(rule)

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 use super::super::board::{RawBoard, RawUpdate};
+use super::super::fetch::{FETCH, RawFetch};
 use super::super::secret::RawSecretTable;
 use super::super::shape::{
     BOARD, BOARD_UPDATE, EVENT, FIELDS, ONLY_IF, POLICIES, PROVIDER, RECIPE, SECRET_TABLE, TIME,
@@ -110,6 +111,7 @@ fn the_shape_has_the_fields_of_the_loader() {
     assert_eq!(of_loader::<RawFields>(), of_shape(&Kind::Table(FIELDS)));
     assert_eq!(of_loader::<RawPolicies>(), of_shape(&Kind::Table(POLICIES)));
     assert_eq!(of_loader::<RawBoard>(), of_shape(&Kind::Table(BOARD)));
+    assert_eq!(of_loader::<RawFetch>(), of_shape(&Kind::Table(FETCH)));
     assert_eq!(of_loader::<RawUpdate>(), of_shape(&Kind::Table(BOARD_UPDATE)));
     assert_eq!(of_loader::<RawTime>(), of_shape(&Kind::Table(TIME)));
     assert_eq!(of_loader::<RawOnlyIf>(), of_shape(&Kind::Table(ONLY_IF)));

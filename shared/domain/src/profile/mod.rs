@@ -7,6 +7,7 @@ mod checks;
 mod destination;
 mod destination_load;
 mod destination_shape;
+mod fetch;
 mod fields;
 mod forward;
 mod list;
@@ -31,6 +32,7 @@ use crate::operation::{OperationName, hex_sha256};
 pub use board::Board;
 pub use charges::{ChargeForm, Charges};
 pub use destination::{Auth, AuthForm, Breaker, HttpDestination};
+pub use fetch::Fetch;
 pub use forward::{Destination, Forward};
 pub use list::{ListHeader, ListProfile, ListStatus, ListUrl};
 pub use load::Profiles;
@@ -190,6 +192,8 @@ pub struct EventRule {
     pub forward: Option<Forward>,
     /// The job board on which a booking's job is made, if it is.
     pub board: Option<Board>,
+    /// Where its provider is asked for what the event lacks, if it is.
+    pub fetch: Option<Fetch>,
 }
 
 /// The event type that stands for every other one.

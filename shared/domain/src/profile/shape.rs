@@ -2,6 +2,7 @@
 
 use super::charges::CHARGES;
 use super::destination_shape::DESTINATION_TABLE;
+use super::fetch::FETCH;
 use super::secret::{SecretPlace, remedy};
 use super::{Destination, Source};
 use crate::config::shape::{Field, Form, Kind, TIME_TEXT};
@@ -82,6 +83,7 @@ pub(super) static EVENT: Kind = Kind::Table(&[
     Field::may("data", Kind::Names(&Kind::Form(&SOURCE)), "further values, beside the profile's"),
     Field::may("forward", Kind::Table(FORWARD), "where this type is forwarded to"),
     Field::may("board", Kind::Table(BOARD), "with create-job: the job board on which a booking's job is made"),
+    Field::may("fetch", Kind::Table(FETCH), "where its provider is asked for what the event lacks"),
 ]);
 
 pub(super) static BOARD: &[Field] = &[
@@ -178,7 +180,11 @@ pub(super) static ONLY_IF: &[Field] = &[
 const STATUS_TAKEN: Kind = Kind::Number(&[200, 202]);
 const STATUS_REFUSED: Kind = Kind::Number(&[200, 400, 409, 422]);
 
-static OPERATION: Kind = Kind::Choice(|| OperationName::ALL.iter().map(|name| name.as_str()).collect());
+static OPERATION: Kind = Kind::Choice(|| {
+    // `fetch` is planned by the table of that name.
+    let named = OperationName::ALL.iter().filter(|name| **name != OperationName::Fetch);
+    named.map(|name| name.as_str()).collect()
+});
 
 static SECRET: Kind = Kind::OneOf(&[Kind::Form(&PLACE), Kind::Table(SECRET_TABLE)]);
 
@@ -251,7 +257,7 @@ static LIST_URL: Form = Form {
         false => Err(("this is no address".to_owned(), "write \"https://...\" or \"env:NAME\"".to_owned())),
     },
 };
-static DESTINATION: Form = Form {
+pub(super) static DESTINATION: Form = Form {
     is: "a destination",
     pattern: r"^((sqs|eventbridge):[A-Z0-9_]+|http:[a-z0-9_-]{1,64})$",
     check: |text| {

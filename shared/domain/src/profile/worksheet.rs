@@ -30,6 +30,7 @@ pub(super) fn markdown(profile: &Profile) -> String {
     }
     leaving(&mut out, profile);
     boards(&mut out, profile);
+    fetches(&mut out, profile);
     out.push_str(REPLAY);
     if !profile.notes.is_empty() {
         out.push_str("\n## Notes\n\n");
@@ -81,6 +82,27 @@ fn boards(out: &mut String, profile: &Profile) {
         return;
     }
     out.push_str("\n## Jobs on a board\n\n| event type | destination | body | a later version |\n|---|---|---|---|\n");
+    for row in rows {
+        let _ = writeln!(out, "| {row} |");
+    }
+}
+
+/// Which types are completed from the provider's API, with what of its answer; nothing where none is.
+fn fetches(out: &mut String, profile: &Profile) {
+    let named = profile.events.iter().filter_map(|(name, rule)| Some((name, rule.fetch.as_ref()?)));
+    let rows: Vec<String> = named
+        .map(|(name, fetch)| {
+            let fields = fetch.fields.named();
+            let fields: Vec<String> = fields.iter().map(|(name, source)| format!("{name} = `{source}`")).collect();
+            let from = format!("`http:{}`, `GET {}`", fetch.from, fetch.path());
+            let cells = [name.clone(), fetch.when.name().to_owned(), from, fields.join(", ")];
+            cells.map(|cell| escaped(&cell)).join(" | ")
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("\n## Fetched\n\n| event type | when | from | fields of the answer |\n|---|---|---|---|\n");
     for row in rows {
         let _ = writeln!(out, "| {row} |");
     }

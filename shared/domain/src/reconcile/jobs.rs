@@ -88,13 +88,23 @@ fn unsettled(view: &JobView<'_>, last: &Transition) -> Option<Finding> {
     let evidence =
         format!("{:?} decided by {} at {}, and the hold is open", last.outcome, last.by, rfc3339(last.created_ms))
             .to_lowercase();
-    if last.outcome == Outcome::Success && last.usage.is_none() {
+    if last.outcome == Outcome::Success && last.usage.is_none() && !is_fetched(view, last) {
         let action = if view.has_list { Action::AskAuthority } else { Action::Person };
         let finding =
             Finding::new(CaseClass::NoUsage, action, subject(view), format!("{evidence}; the event has no usage"));
         return Some(with_hold(view, finding));
     }
     whose_turn(view, last, &evidence).map(|finding| with_hold(view, finding))
+}
+
+/// True where the usage that the deciding event lacks was fetched, or still will be: then its settlement waits for that.
+fn is_fetched(view: &JobView<'_>, last: &Transition) -> bool {
+    let Some((receipt, records)) = view.decider else { return false };
+    let own = receipt.of_item(&last.by.item);
+    let key = crate::fetch::key(&last.by.event, &last.by.item);
+    let record = records.iter().find(|record| record.key.as_ref() == Some(&key));
+    let given_up = record.is_some_and(|record| record.state != OperationState::Wait);
+    own.envelope.billed_usage().is_some() || (own.envelope.fetch.is_some() && !given_up)
 }
 
 /// Whose turn the settlement of the deciding event is: nobody's finding while it waits or a person has it.
