@@ -65,6 +65,11 @@ impl Profiles {
         self.charges.get(name)
     }
 
+    /// All of them, by name.
+    pub fn all_charges(&self) -> impl Iterator<Item = &Charges> {
+        self.charges.values()
+    }
+
     /// Decimals of a currency's minor unit at a payment provider: ISO 4217's, or its own.
     pub fn minor_digits(&self, charges: &Charges, currency: Currency) -> u32 {
         let own = self.get(&charges.provider).and_then(|profile| profile.minor_digits.get(currency.code()).copied());
