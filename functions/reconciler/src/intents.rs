@@ -13,9 +13,10 @@ use std::collections::BTreeSet;
 use domain::event::{EventId, EventRef};
 use domain::ids::Provider;
 use domain::intent::Intent;
+use domain::intent::step::{Step, next};
 use domain::keys;
 use domain::limits::{BUCKET_MS, SHARDS};
-use domain::outcome::Seen;
+use domain::outcome::{LookUp, Seen};
 use domain::own::OWN_PROVIDER;
 use domain::profile::{EffectList, HttpDestination};
 use domain::reconcile::{
@@ -108,6 +109,7 @@ impl Pass<'_, '_> {
     async fn sent_in_window(&mut self) -> Result<(), StoreError> {
         let app = self.recorder.app;
         let (first, end) = (self.window.from_ms.div_euclid(BUCKET_MS), self.window.to_ms.div_euclid(BUCKET_MS));
+        let senders = look::Senders::of(&app.profiles, &self.table.name);
         let buckets: Vec<(i64, u32)> = (first..end).flat_map(|minute| (0..SHARDS).map(move |s| (minute, s))).collect();
         for chunk in buckets.chunks(SIDE_BY_SIDE) {
             if self.late("what was sent") {
@@ -116,8 +118,7 @@ impl Pass<'_, '_> {
             let read = join_all(chunk.iter().map(|(minute, shard)| app.store.receipts_in(*minute, *shard))).await;
             let mut events = Vec::new();
             for bucket in read {
-                events
-                    .extend(bucket?.into_iter().filter(|event| look::may_send(&app.profiles, event, &self.table.name)));
+                events.extend(bucket?.into_iter().filter(|event| senders.has(event)));
             }
             for chunk in events.chunks(SIDE_BY_SIDE) {
                 let sent = join_all(chunk.iter().map(|event| look::of_event(app, event, &self.table.name))).await;
@@ -161,11 +162,37 @@ impl Pass<'_, '_> {
         };
         self.known.insert(key);
         for finding in found {
-            if finding.class != CaseClass::UnknownThere || self.surely_absent(sent).await {
-                self.record(&finding).await?;
+            match finding.class {
+                CaseClass::UnknownThere if !self.surely_absent(sent).await => {}
+                CaseClass::SettledThere => {
+                    let action = self.settles_by(sent, finding.action).await;
+                    self.record(&Finding { action, ..finding }).await?;
+                }
+                _ => self.record(&finding).await?,
             }
         }
         Ok(())
+    }
+
+    /// A retry that would look up is one only where the look-up surely finds it: a miss would be taken for "not done".
+    async fn settles_by(&mut self, sent: &Sent, action: Action) -> Action {
+        let now_ms = self.recorder.app.clock.now_ms();
+        let looks = matches!(next(&sent.intent, &self.table.rules, now_ms, None), Step::LookUp);
+        let Some(lookup) = self.table.rules.lookup.as_ref().filter(|_| looks && action == Action::Retry) else {
+            return action;
+        };
+        match self.look_up(lookup, &sent.intent).await {
+            Seen::Settled(_) => Action::Retry,
+            _ => Action::AcceptFromAuthority,
+        }
+    }
+
+    async fn look_up(&mut self, lookup: &LookUp, intent: &Intent) -> Seen {
+        self.looks += 1;
+        match self.looks {
+            n if n > MAX_LOOKS => Seen::Unclear(format!("there were more than {MAX_LOOKS} look-ups to make")),
+            _ => self.desk.look_up(lookup, intent).await,
+        }
     }
 
     async fn record(&mut self, finding: &Finding) -> Result<(), StoreError> {
@@ -176,11 +203,7 @@ impl Pass<'_, '_> {
     /// A list may lack what a look-up finds.
     async fn surely_absent(&mut self, sent: &Sent) -> bool {
         let Some(lookup) = &self.table.rules.lookup else { return true };
-        self.looks += 1;
-        let seen = match self.looks {
-            n if n > MAX_LOOKS => Seen::Unclear(format!("there were more than {MAX_LOOKS} look-ups to make")),
-            _ => self.desk.look_up(lookup, &sent.intent).await,
-        };
+        let seen = self.look_up(lookup, &sent.intent).await;
         if let Seen::Unclear(why) = &seen {
             let line = format!("{} is not in the list of destination {}: {why}", sent.key.event, self.table.name);
             self.recorder.result.skipped.push(line);

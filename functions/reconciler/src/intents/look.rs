@@ -1,14 +1,16 @@
 //! Reads what was sent for an event, and what is posted of its payment.
 
+use std::collections::BTreeSet;
+
 use domain::charge::{self, CHARGE};
 use domain::event::EventRef;
-use domain::ids::Reference;
+use domain::ids::{Provider, Reference};
 use domain::intent::{Intent, forward_key};
 use domain::money::Micros;
 use domain::operation::{OperationKey, OperationName, OperationRecord};
 use domain::outcome::Rules;
 use domain::own::is_own;
-use domain::profile::{Destination, EventRule, Profiles};
+use domain::profile::{Destination, Profiles};
 use domain::receipt::Receipt;
 use domain::reconcile::{
     Case, CaseClass, ChargeView, Finding, IntentView, ListedEffect, Posted, Subject, compare_intent, decisive,
@@ -30,20 +32,37 @@ pub(super) fn address(name: &str) -> String {
     Destination::Http(name.to_owned()).to_string()
 }
 
-/// Whether an event can have sent anything there: else its records need not be read.
-pub(super) fn may_send(profiles: &Profiles, event: &EventRef, name: &str) -> bool {
-    let rules =
-        |profile: &'_ domain::profile::Profile| -> Vec<EventRule> { profile.events.values().cloned().collect() };
-    let forwards = |rule: &EventRule| rule.forward.as_ref().is_some_and(|forward| is_to(&forward.to, name));
-    if !is_own(event) {
-        return profiles.get(event.provider.as_str()).is_some_and(|profile| rules(profile).iter().any(forwards));
+/// Whose events can have sent anything to a destination, by the file as it is: of others the records need not be read.
+#[derive(Debug, Default)]
+pub(super) struct Senders {
+    providers: BTreeSet<Provider>,
+    charges: bool,
+    told: bool,
+}
+
+impl Senders {
+    pub(super) fn of(profiles: &Profiles, name: &str) -> Self {
+        let mut senders = Self::default();
+        for profile in profiles.iter() {
+            for rule in profile.events.values() {
+                if rule.forward.as_ref().is_some_and(|forward| is_to(&forward.to, name)) {
+                    senders.providers.insert(profile.slug.clone());
+                }
+                senders.told |= rule.board.as_ref().is_some_and(|board| board.to == name);
+            }
+        }
+        senders.told |= profiles.subscriptions().any(|one| is_to(&one.forward.to, name));
+        senders.charges = profiles.all_charges().any(|charges| charges.to == name || charges.refunds == name);
+        senders
     }
-    if charge::is_of(event) {
-        return profiles.all_charges().any(|charges| charges.to == name || charges.refunds == name);
+
+    pub(super) fn has(&self, event: &EventRef) -> bool {
+        match is_own(event) {
+            false => self.providers.contains(&event.provider),
+            true if charge::is_of(event) => self.charges,
+            true => self.told,
+        }
     }
-    let makes = |rule: &EventRule| rule.board.as_ref().is_some_and(|board| board.to == name);
-    profiles.subscriptions().any(|one| is_to(&one.forward.to, name))
-        || profiles.iter().any(|profile| rules(profile).iter().any(makes))
 }
 
 fn is_to(to: &Destination, name: &str) -> bool {

@@ -76,6 +76,11 @@ impl Desk {
         }
     }
 
+    /// A search does not find it, though the list has it.
+    pub fn misses(&self, id: &str) {
+        self.state.lock().unwrap().lost.insert(id.to_owned());
+    }
+
     pub fn shows_again(&self) {
         let mut state = self.state.lock().unwrap();
         (state.unlisted, state.lost) = (BTreeSet::new(), BTreeSet::new());

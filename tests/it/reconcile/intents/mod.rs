@@ -1,6 +1,7 @@
 //! What was sent to Stripe against Stripe's own lists: each class of fact is made by what really happens, found as one case
 //! with its action, applied, and not found again. Amounts were worked out by hand.
 
+mod board;
 mod desk;
 mod lists;
 mod payments;

@@ -38,6 +38,23 @@ async fn what_was_done_there_and_never_answered_is_settled_by_the_engines_own_lo
     }
 }
 
+/// Past the life of the key the engine would take a miss of its look-up for "not done", and charge once more.
+#[tokio::test(start_paused = true)]
+async fn what_the_list_has_and_a_look_up_misses_is_not_sent_again() {
+    let (scene, desk) = world().await;
+    desk.stripe.meets(&[Fault::AnswerLost]);
+    scene.job("j1", "usd-1", 20_000_000).await;
+    paid(&scene).await;
+    later(&scene.world, 26).await;
+    desk.misses("pi_1");
+    let case = applied_and_gone(&scene.world, "settled-there/accept-from-authority/open").await;
+    assert!(case["decisions"][0]["note"].as_str().unwrap().contains("pi_1"), "{case}");
+    scene.world.minutes(10).await.unwrap();
+    assert!(scene.state("charge|t1|j1|c").await.starts_with("done"));
+    assert_eq!((desk.stripe.charged().len(), desk.stripe.calls().len()), (1, 1));
+    scene.clean().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_refund_that_cannot_be_looked_up_is_settled_from_the_list() {
     let (scene, desk) = world().await;
