@@ -88,9 +88,9 @@ impl Reconciler {
         recorder.result.examined += listing.count();
         let (known, found) = (BTreeSet::new(), BTreeSet::new());
         let mut pass = Pass { recorder, table, desk, window, stop_ms, listing, known, found, looks: 0 };
-        pass.sent_in_window().await?;
-        pass.other_entries().await?;
-        pass.open_before().await?;
+        Box::pin(pass.sent_in_window()).await?;
+        Box::pin(pass.other_entries()).await?;
+        Box::pin(pass.open_before()).await?;
         Ok(())
     }
 }
@@ -123,7 +123,7 @@ impl Pass<'_, '_> {
             for chunk in events.chunks(SIDE_BY_SIDE) {
                 let sent = join_all(chunk.iter().map(|event| look::of_event(app, event, &self.table.name))).await;
                 for (event, sent) in chunk.iter().zip(sent) {
-                    self.compare_all(event, sent).await?;
+                    Box::pin(self.compare_all(event, sent)).await?;
                 }
             }
         }
@@ -258,10 +258,10 @@ impl Pass<'_, '_> {
                 continue;
             }
             match &case.subject {
-                Subject::Effect { destination, .. } if *destination == self.table.name => {
-                    if self.listing.whole && self.reaches(case.effect.as_ref()) {
-                        reviews::gone(self.recorder, &case).await?;
-                    }
+                Subject::Effect { destination, .. }
+                    if *destination == self.table.name && self.listing.whole && self.reaches(case.effect.as_ref()) =>
+                {
+                    reviews::gone(self.recorder, &case).await?;
                 }
                 Subject::Operation(_) => self.look_again(&case).await?,
                 _ => {}

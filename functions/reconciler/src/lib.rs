@@ -156,7 +156,7 @@ impl Reconciler {
             PartKey::Wallet { tenant, wallet } => wallets::compare(&mut recorder, tenant, wallet).await?,
             PartKey::Reviews { shard } => reviews::compare(&mut recorder, *shard).await?,
             PartKey::List { provider } => self.compare_list(&mut recorder, provider).await?,
-            PartKey::Intents { destination } => self.compare_intents(&mut recorder, destination).await?,
+            PartKey::Intents { destination } => Box::pin(self.compare_intents(&mut recorder, destination)).await?,
         }
         recorder.tell();
         Ok(recorder.result)

@@ -147,7 +147,7 @@ pub(crate) async fn stands(app: &App, case: &Case) -> Result<bool, StoreError> {
     }
     let Ok(Destination::Http(name)) = sent.intent.to.parse() else { return Ok(false) };
     let Some(table) = app.profiles.destination(&name) else { return Ok(true) };
-    let listed = case.effect.as_ref().map(std::slice::from_ref).unwrap_or_default();
+    let listed = case.effect.as_slice();
     let found = findings(app, &sent, listed, listed.is_empty(), &table.rules).await?;
     Ok(found.iter().any(|finding| finding.case_id() == case.id))
 }
