@@ -175,7 +175,7 @@ fn run_json(run: &Run, parts: &[Part]) -> Value {
     })
 }
 
-/// A case, less its decisions. No payload: what the provider's list says is its outcome and usage.
+/// A case, less its decisions. No payload: what a list says is its outcome and usage, or its state and amounts.
 fn case_json(case: &Case) -> Value {
     json!({
         "case": case.id, "occurrence": case.occurrence, "class": case.class, "action": case.action,
@@ -183,6 +183,10 @@ fn case_json(case: &Case) -> Value {
         "amount": case.amount, "currency": case.currency,
         "listed": case.listed.as_ref().map(|l| json!({
             "ref": l.reference, "outcome": l.outcome, "usage": l.usage, "updated_at": l.updated_ms.map(rfc3339),
+        })),
+        "effect": case.effect.as_ref().map(|e| json!({
+            "id": e.id, "event": e.event, "state": e.state, "minor_amount": e.amount, "currency": e.currency,
+            "minor_paid": e.paid, "minor_refunded": e.refunded, "created_at": rfc3339(e.created_ms),
         })),
         "opened_at": rfc3339(case.opened_ms), "opened_by": case.opened_by,
     })

@@ -3,16 +3,16 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use domain::intent::Intent;
 use domain::limits::MAX_ANSWER_BYTES;
 use domain::outcome::Answer;
-use domain::profile::{AuthForm, HttpDestination, SecretPlace};
+use domain::profile::HttpDestination;
 use runtime::App;
-use runtime::call::{Call, CallError, is_allowed};
+use runtime::call::{Call, CallError};
 use signature::{Headers, Recipe, Request, Secret, Verifier};
 
+/// Whose variables are to be set.
+const FUNCTION: &str = "outbound";
 /// The header with the number of the try, from 1.
 pub const ATTEMPT_HEADER: &str = "hookledger-attempt";
 /// The header with the time of the first try, Unix seconds.
@@ -29,31 +29,13 @@ pub(crate) struct Http<'a> {
 impl<'a> Http<'a> {
     /// Reads what the table names; else which variable is to be set to what, never its value.
     pub(crate) fn open(app: &'a App, table: &'a HttpDestination) -> Result<Self, String> {
-        let value = |variable: &str| match app.destinations.value(variable) {
-            None => Err(format!("set the environment variable {variable} of the outbound function")),
-            Some(value) if SecretPlace::refers(value) => Err(format!(
-                "the environment variable {variable} holds a reference, which is not resolved here: put the value itself there"
-            )),
-            Some(value) => Ok(value),
-        };
-        let base = value(&table.url)?.trim_end_matches('/');
-        if !is_allowed(base) {
-            return Err(format!("the environment variable {} must hold an https address", table.url));
-        }
-        let auth = table.auth.as_ref().map(|auth| {
-            let secret = value(&auth.variable)?;
-            Ok::<_, String>(match &auth.form {
-                AuthForm::Bearer => ("authorization".to_owned(), format!("Bearer {secret}")),
-                AuthForm::Basic => ("authorization".to_owned(), format!("Basic {}", STANDARD.encode(secret))),
-                AuthForm::Header(name) => (name.clone(), secret.to_owned()),
-            })
-        });
+        let opened = app.destinations.open(table, FUNCTION)?;
         let signer = table.sign.as_ref().map(|variable| {
             let recipe = Recipe::named("standard-webhooks").ok_or("there is no recipe standard-webhooks")?;
-            let secret = Secret::new(variable, value(variable)?);
+            let secret = Secret::new(variable, app.destinations.needed(variable, FUNCTION)?);
             Verifier::new(recipe, vec![secret]).map_err(|error| format!("environment variable {variable}: {error}"))
         });
-        Ok(Self { table, base, auth: auth.transpose()?, signer: signer.transpose()? })
+        Ok(Self { table, base: opened.base, auth: opened.auth, signer: signer.transpose()? })
     }
 
     /// One try.

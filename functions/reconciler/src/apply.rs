@@ -1,6 +1,7 @@
 //! Carrying out a case's action: on the ordinary path, with the ordinary keys and conditions, from fresh reads. Money and
 //! the case's resolution commit in one transaction.
 
+mod intents;
 mod money;
 
 use domain::decide::NoEffect;
@@ -122,7 +123,10 @@ async fn apply(app: &App, case: &Case, decision: Decision) -> Result<Round, Reso
             Ok(app.store.resolve_case(case, &decision).await?.into())
         }
         Action::AskAuthority => money::ask_authority(app, case, decision).await,
-        Action::AcceptFromAuthority => accept(app, case, decision).await,
+        Action::AcceptFromAuthority => match &case.effect {
+            Some(effect) => intents::accept(app, case, effect, decision).await,
+            None => accept(app, case, decision).await,
+        },
         Action::Compensate => money::compensate(app, case, decision).await,
         Action::Rebuild => money::rebuild_balance(app, case, decision).await,
         Action::Person => Err(not_possible(
@@ -148,6 +152,13 @@ async fn operation(app: &App, key: &OperationKey, class: CaseClass) -> Result<Do
     let stands = app.store.get_operation(key).await?;
     let next = match (class, &stands) {
         (CaseClass::NotDispatched, None) => Some(due(key.clone(), now_ms, token)),
+        (CaseClass::SettledThere | CaseClass::Stuck, None) => Some(due(key.clone(), now_ms, token)),
+        (CaseClass::SettledThere | CaseClass::Stuck, Some(record)) if !record.is_final() && record.parked.is_none() => {
+            let note = "reconciled with the destination's own list".to_owned();
+            // Its limits of age and attempts count anew, as after a person's retry.
+            let next = record.retried(Class::Retried, note, now_ms, token);
+            next.map(|next| OperationRecord { waiting_since_ms: now_ms, ..next })
+        }
         (CaseClass::StaleRecord, Some(record)) if !record.is_final() => {
             Some(closed(key.clone(), record, now_ms, token))
         }

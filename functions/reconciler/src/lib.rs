@@ -1,13 +1,15 @@
-//! The reconciler: compares, from outside the path, what the records say of each other and of the provider's own list.
+//! The reconciler: compares, from outside the path, what the records say of each other and what the providers' and
+//! destinations' own lists say.
 //!
 //! A run is cut into parts (an hour of receipts of one shard, a wallet with its jobs, the open reviews of one shard, a
-//! provider's list) that travel through a queue of their own, so it scales out. Each fact becomes one case with one
+//! provider's or a destination's list) that travel through a queue of their own, so it scales out. Each fact becomes one case with one
 //! action; what is harmless under the ordinary conditions (a missing record, an expired hold) is done at once, what
 //! moves money an operator applies. It promises: any number of runs, at the same time or again, find a fact once; a
 //! message that comes twice counts once; a message that is lost is sent again; and rows younger than the grace are left
 //! to those who are still at work on them.
 
 mod apply;
+mod intents;
 mod jobs;
 mod lists;
 mod plan;
@@ -55,7 +57,7 @@ pub struct Reconciler {
 pub(crate) enum PartError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("the provider's list: {0}")]
+    #[error("the list: {0}")]
     Fetch(#[from] FetchError),
 }
 
@@ -154,6 +156,7 @@ impl Reconciler {
             PartKey::Wallet { tenant, wallet } => wallets::compare(&mut recorder, tenant, wallet).await?,
             PartKey::Reviews { shard } => reviews::compare(&mut recorder, *shard).await?,
             PartKey::List { provider } => self.compare_list(&mut recorder, provider).await?,
+            PartKey::Intents { destination } => Box::pin(self.compare_intents(&mut recorder, destination)).await?,
         }
         recorder.tell();
         Ok(recorder.result)

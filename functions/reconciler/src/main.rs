@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hookledger_reconciler::Reconciler;
+use runtime::call::HttpsCaller;
 use runtime::fetch::HttpsFetch;
 use runtime::lambda::{Error, app, serve};
 use runtime::settings::{BALANCES_TABLE, EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, RECONCILE_QUEUE_URL};
@@ -13,7 +14,10 @@ use serde_json::Value;
 async fn main() -> Result<(), Error> {
     let needed = [EVENTS_TABLE, JOBS_TABLE, LEDGER_TABLE, BALANCES_TABLE, RECONCILE_QUEUE_URL];
     let fetch = Arc::new(HttpsFetch::new()?);
-    let reconciler = Arc::new(Reconciler::new(app(&needed).await?, fetch, |name| std::env::var(name).ok()));
+    let app = app(&needed).await?;
+    let lists = app.profiles.destinations().any(|destination| destination.list.is_some());
+    let app = if lists { app.calling(Arc::new(HttpsCaller::new()?)) } else { app };
+    let reconciler = Arc::new(Reconciler::new(app, fetch, |name| std::env::var(name).ok()));
     serve(move |event: Value| {
         let reconciler = reconciler.clone();
         async move {

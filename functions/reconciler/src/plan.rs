@@ -100,7 +100,9 @@ impl Reconciler {
     /// The first part: makes the others.
     pub(crate) async fn plan(&self, run: &Run) -> Result<(), StoreError> {
         let listed: Vec<Provider> = self.lists.keys().filter_map(|slug| Provider::new(slug.as_str()).ok()).collect();
-        dispatch(&self.app, &run.id, &run.parts(&listed), 0).await
+        let listing = self.app.profiles.destinations().filter(|destination| destination.list.is_some());
+        let destinations: Vec<String> = listing.map(|destination| destination.name.clone()).collect();
+        dispatch(&self.app, &run.id, &run.parts(&listed, &destinations), 0).await
     }
 
     /// The passes over receipts: each minute once per pass, under a durable cursor that moves on when the run that will
@@ -136,7 +138,7 @@ impl Reconciler {
         redispatch(app).await
     }
 
-    /// Everything else, once a day: wallets, reviews and the providers' lists.
+    /// Everything else, once a day: wallets, reviews, the providers' lists and the destinations'.
     ///
     /// # Errors
     /// [`StoreError`]; the same day's next call goes on.
@@ -144,7 +146,7 @@ impl Reconciler {
         let now_ms = self.app.clock.now_ms();
         let day: String = rfc3339(now_ms).chars().take(10).collect();
         let window = Window { from_ms: now_ms, to_ms: now_ms };
-        let kinds = vec![Kind::Wallets, Kind::Reviews, Kind::ProviderList];
+        let kinds = vec![Kind::Wallets, Kind::Reviews, Kind::ProviderList, Kind::Intents];
         let run = scheduled(&self.app, &format!("daily-{day}"), kinds, window, "every day".to_owned())?;
         if start(&self.app, &run).await? == Started::Conflict {
             not_ours(&run.id);

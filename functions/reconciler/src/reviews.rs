@@ -14,7 +14,7 @@ use runtime::App;
 use store::{ReviewRow, StoreError};
 
 use crate::record::{RECONCILER, Recorder};
-use crate::{jobs, receipts, wallets};
+use crate::{intents, jobs, receipts, wallets};
 
 /// Open items of one shard that one part looks at.
 const MOST: usize = 2_000;
@@ -143,6 +143,10 @@ async fn stands(app: &App, case: &Case) -> Result<Option<bool>, StoreError> {
         (CaseClass::OldReview, Subject::Operation(key)) => Some(old_review(app, key.clone()).await?.is_some()),
         (CaseClass::OldConflict, Subject::Conflict { event, payload_hash }) => {
             Some(app.store.conflict_is_open(event, payload_hash).await?)
+        }
+        (CaseClass::UnknownHere, _) => None, // the destination's list alone tells
+        (class, Subject::Operation(_)) if CaseClass::OF_INTENTS.contains(&class) => {
+            Some(intents::stands(app, case).await?)
         }
         (CaseClass::NotDispatched | CaseClass::StaleRecord | CaseClass::Unreadable, Subject::Operation(key)) => {
             Some(same(&receipts::examine(app, &key.event).await?))

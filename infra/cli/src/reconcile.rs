@@ -104,6 +104,7 @@ fn subject(subject: &Value) -> String {
         "job" => format!("job {} of {}", named("job"), named("tenant")),
         "wallet" => format!("wallet {} of {}", named("wallet"), named("tenant")),
         "operation" => format!("{} of {}", named("name"), named("event")),
+        "effect" => format!("{} at destination {}", named("id"), named("destination")),
         "conflict" => format!("conflict of {}", named("event")),
         _ => cell(what),
     }

@@ -401,7 +401,7 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
     async fn functions(&self) -> Functions {
         let secret = self.config.secret.clone();
         let named = secret.clone();
-        let reconciler = self.app(Function::Reconciler).await;
+        let reconciler = self.app(Function::Reconciler).await.calling(self.config.caller.clone());
         let receiver = Receiver::new(self.app(Function::Receiver).await, |name| secret(name))
             .fetching(self.config.keys.clone(), DEFAULT_LIFE_MS);
         Functions {

@@ -32,7 +32,7 @@ pub struct App {
     pub prices: Arc<PriceBook>,
     /// Limits and waits of operations.
     pub policy: RetryPolicy,
-    /// What effects leave by: addresses, secrets, client, gates; only the outbound function has them.
+    /// What effects leave by: addresses, secrets, client, gates; the outbound function has them, and the reconciler, which reads.
     pub destinations: Arc<Destinations>,
 }
 
@@ -42,7 +42,7 @@ pub const CONFLICT_RETRIES: u32 = 3;
 const CONFLICT_PAUSE_MS: u64 = 100;
 
 impl App {
-    /// With a client that effects leave by over HTTP; only the outbound function has one.
+    /// With a client that effects leave by, or are looked at, over HTTP; the outbound function and the reconciler have one.
     #[must_use]
     pub fn calling(self, caller: Arc<dyn Caller>) -> Self {
         Self { destinations: Arc::new(Destinations::clone(&self.destinations).calling(caller)), ..self }

@@ -15,6 +15,7 @@ pub mod fetch;
 pub mod gate;
 pub mod gateway;
 pub mod lambda;
+pub mod opened;
 pub mod pauses;
 pub mod problem;
 pub mod random;

@@ -7,7 +7,7 @@ mod charges;
 mod faults;
 mod peers;
 mod refunds;
-mod stripe;
+pub mod stripe;
 mod wallets;
 mod webhooks;
 

@@ -4,6 +4,7 @@
 mod classes;
 mod costs;
 mod decided;
+mod intents;
 mod limits;
 mod lists;
 mod passes;

@@ -14,9 +14,9 @@ pub struct ReconcileArgs {
     /// The run's id and idempotency key; without it a fresh one for a new run ("pass-" and "daily-" begin the names of scheduled ones). With --apply or --dismiss the run that found the case
     #[arg(long, value_name = "ID")]
     pub reference: Option<String>,
-    /// What to compare: receipts, wallets, reviews, provider-list; repeat for each; without it everything
+    /// What to compare: receipts, wallets, reviews, provider-list, intents; repeat for each; without it everything
     #[arg(long = "kind", value_name = "KIND", conflicts_with = "doing",
-        value_parser = ["receipts", "wallets", "reviews", "provider-list"])]
+        value_parser = ["receipts", "wallets", "reviews", "provider-list", "intents"])]
     pub kinds: Vec<String>,
     /// Receipts that arrived from this time on (RFC 3339); without it the last 48 hours
     #[arg(long, value_name = "TIME", conflicts_with = "doing")]

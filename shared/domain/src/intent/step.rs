@@ -1,5 +1,5 @@
 //! The one place that says what follows for an intent: [`next`] from what is stored, [`observed`] from an answer,
-//! [`looked`] from a look-up.
+//! [`looked`] from a look-up, [`accepted`] from the destination's own list.
 //!
 //! States go forward only: pending, submitted, uncertain, then settled or failed. `submitted` is committed before the
 //! bytes leave, so a try without a result is an unknown outcome, whatever became of the process. An unknown outcome is
@@ -152,6 +152,27 @@ impl Intent {
     fn late(&self, settled: bool) -> Self {
         let late_settled = self.late_settled || (settled && self.state == IntentState::Failed);
         Self { late: self.late.saturating_add(1), late_settled, revision: self.revision + 1, ..self.clone() }
+    }
+}
+
+/// The revision that takes what the destination's own list says for the answer: the effect exists, under this id. None where
+/// that is known. A failure stays one; that the effect exists all the same is noted.
+pub fn accepted(intent: &Intent, id: &str, now_ms: i64) -> Option<Intent> {
+    match intent.state {
+        IntentState::Settled => None,
+        IntentState::Failed => (!intent.late_settled).then(|| intent.late(true)),
+        _ => {
+            let result = IntentResult {
+                attempt: intent.attempts,
+                told: Told::Settled,
+                refused: false,
+                status: None,
+                id: Some(id.to_owned()),
+                note: "found in the destination's list".to_owned(),
+                at_ms: now_ms,
+            };
+            Some(intent.ended(IntentState::Settled, result, now_ms))
+        }
     }
 }
 

@@ -41,6 +41,14 @@ pub struct Charges {
     pub method: String,
 }
 
+impl Charges {
+    /// Every destination that it names.
+    pub fn destinations(&self) -> impl Iterator<Item = &str> {
+        let steps = self.authorise.iter().flat_map(|steps| [&steps.to, &steps.capture, &steps.void]);
+        [&self.to, &self.refunds].into_iter().chain(steps).map(String::as_str)
+    }
+}
+
 /// The destinations of an authorisation's steps.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +93,11 @@ impl Profiles {
     /// The payment provider of a name.
     pub fn charges(&self, name: &str) -> Option<&Charges> {
         self.charges.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn all_charges(&self) -> impl Iterator<Item = &Charges> {
+        self.charges.values()
     }
 
     /// Decimals of a currency's minor unit at a payment provider: ISO 4217's, or its own.

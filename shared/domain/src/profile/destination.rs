@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::destination_list::{EffectList, RawEffectList};
 use crate::config::Problem;
 use crate::intent::HttpCall;
 use crate::json::Pointer;
@@ -77,6 +78,8 @@ pub struct HttpDestination {
     pub rules: Rules,
     /// Path and query of the look-up.
     pub lookup_path: Option<String>,
+    /// Where it lists what it has, for the reconciler.
+    pub list: Option<EffectList>,
     /// Requests per second of one process at most.
     pub rate_per_s: Option<u32>,
     /// How long an answer is waited for, in milliseconds.
@@ -126,6 +129,7 @@ pub(super) struct RawDestination {
     key_reused: Option<Vec<RawMatch>>,
     id: Option<String>,
     lookup: Option<RawLookUp>,
+    list: Option<RawEffectList>,
     rate_per_s: Option<u32>,
     timeout_ms: Option<u32>,
     breaker: Option<RawBreaker>,
@@ -271,6 +275,10 @@ impl RawDestination {
         if let Err((field, cause)) = &lookup {
             told(&["lookup", field], cause.clone());
         }
+        let list = self.list.as_ref().map(RawEffectList::checked).transpose();
+        if let Err((field, cause)) = &list {
+            told(&["list", field], cause.clone());
+        }
         let auth = self.auth.as_ref().map(RawAuth::checked).transpose();
         if let Err((field, cause)) = &auth {
             told(&["auth", field], cause.clone());
@@ -294,7 +302,8 @@ impl RawDestination {
         if let Err(cause) = &sign {
             told(&["sign", "secret"], cause.clone());
         }
-        let (Ok(url), Ok(sign), Ok(auth), Ok(lookup), Ok(headers)) = (url, sign, auth, lookup, headers) else {
+        let (Ok(url), Ok(sign), Ok(auth), Ok(lookup), Ok(list), Ok(headers)) = (url, sign, auth, lookup, list, headers)
+        else {
             return Err(problems);
         };
         if !problems.is_empty() {
@@ -313,6 +322,7 @@ impl RawDestination {
             key_header,
             rules: Rules { key, replays_errors: self.replays_errors, answers, id, lookup },
             lookup_path,
+            list,
             rate_per_s: self.rate_per_s,
             timeout_ms,
             breaker,

@@ -1,11 +1,17 @@
 //! `[destinations.NAME]` as data: every field, what it may hold, and what it says.
 
 use super::destination::{MAX_TIMEOUT_MS, header_name, path, statuses, variable};
+use super::destination_list::{LIST, list_path};
 use super::shape::POINTER;
 use crate::config::shape::{Field, Form, Kind};
 
 /// Longest life of a key that a destination may state, in hours: a year.
 const MAX_LIFE_HOURS: i64 = 8_760;
+
+fn query_name(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(plain)
+}
 
 pub(super) static DESTINATION_TABLE: Kind = Kind::Table(&[
     Field::must("url", Kind::Form(&VARIABLE), "\"env:NAME\" of the variable with its base address, https"),
@@ -25,6 +31,7 @@ pub(super) static DESTINATION_TABLE: Kind = Kind::Table(&[
     Field::may("key_reused", Kind::List(&MATCH, 0), "the key has other parameters; [\"422\"] where keys are known"),
     Field::may("id", Kind::Form(&POINTER), "in a final answer: the destination's id, without which it is not final"),
     Field::may("lookup", Kind::Table(LOOKUP), "how an effect is looked up by our key"),
+    Field::may("list", Kind::Table(LIST), "where it lists what it has, for the reconciler"),
     Field::may("rate_per_s", Kind::Integer(1, 1_000), "requests per second of one process at most"),
     Field::may(
         "timeout_ms",
@@ -91,6 +98,19 @@ static PATH: Form = Form {
     is: "a path",
     pattern: r"^/([!$%&'()*+,./0-9:;=?@A-Z\[\]_a-z~-]|\{key\})*$",
     check: |text| path(text).map_err(|cause| (cause, "write \"/v1/jobs\"".to_owned())),
+};
+pub(super) static LIST_PATH: Form = Form {
+    is: "a path",
+    pattern: r"^/([!$%&'()*+,./0-9:;=?@A-Z\[\]_a-z~-]|\{since\})*$",
+    check: |text| list_path(text).map_err(|cause| (cause, "write \"/v1/jobs?since={since}\"".to_owned())),
+};
+pub(super) static PARAM: Form = Form {
+    is: "a query parameter's name",
+    pattern: "^[A-Za-z0-9_.-]{1,64}$",
+    check: |text| match query_name(text) {
+        true => Ok(()),
+        false => Err(("this is no query parameter's name".to_owned(), "write \"starting_after\"".to_owned())),
+    },
 };
 static HEADER: Form = Form {
     is: "a header's name in lower case",

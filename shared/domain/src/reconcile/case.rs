@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Listed, MAX_AUTOMATIC, MAX_EVIDENCE_CHARS};
+use super::{Listed, ListedEffect, MAX_AUTOMATIC, MAX_EVIDENCE_CHARS};
 use crate::event::EventRef;
 use crate::ids::{JobId, TenantId, WalletId};
 use crate::keys;
@@ -49,9 +49,48 @@ pub enum CaseClass {
     UsageDiffers,
     /// A running job is not in the provider's list.
     MissingAtProvider,
+    /// What was to be done exists at its destination, and here it is not settled.
+    SettledThere,
+    /// Settled here, and its destination says that it failed.
+    FailedThere,
+    /// Settled here, and its destination does not have it.
+    UnknownThere,
+    /// Its destination has it for another amount.
+    AmountDiffers,
+    /// Its destination has it more than once.
+    DoneTwice,
+    /// Not at an end for long, nobody is on it, and its destination does not have it.
+    Stuck,
+    /// A payment of a charge has come, and nothing was posted of it.
+    PaymentUntold,
+    /// More of a payment went back than was posted.
+    RefundUntold,
+    /// A destination has an effect of ours that was never sent from here.
+    UnknownHere,
 }
 
 impl CaseClass {
+    /// Those that compare an intent with what its destination lists.
+    pub const OF_INTENTS: [Self; 9] = [
+        Self::SettledThere,
+        Self::FailedThere,
+        Self::UnknownThere,
+        Self::AmountDiffers,
+        Self::DoneTwice,
+        Self::Stuck,
+        Self::PaymentUntold,
+        Self::RefundUntold,
+        Self::UnknownHere,
+    ];
+
+    /// What is left to do where the automatic action did not cure it.
+    fn worn(self) -> Action {
+        match self {
+            Self::SettledThere => Action::AcceptFromAuthority,
+            _ => Action::Person,
+        }
+    }
+
     /// The stable name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,6 +111,15 @@ impl CaseClass {
             Self::StatusDiffers => "status-differs",
             Self::UsageDiffers => "usage-differs",
             Self::MissingAtProvider => "missing-at-provider",
+            Self::SettledThere => "settled-there",
+            Self::FailedThere => "failed-there",
+            Self::UnknownThere => "unknown-there",
+            Self::AmountDiffers => "amount-differs",
+            Self::DoneTwice => "done-twice",
+            Self::Stuck => "stuck",
+            Self::PaymentUntold => "payment-untold",
+            Self::RefundUntold => "refund-untold",
+            Self::UnknownHere => "unknown-here",
         }
     }
 }
@@ -138,6 +186,13 @@ pub enum Subject {
         /// Which.
         wallet: WalletId,
     },
+    /// An effect at a destination that no operation here is known of.
+    Effect {
+        /// The table [destinations.NAME].
+        destination: String,
+        /// The destination's id.
+        id: String,
+    },
 }
 
 impl fmt::Display for Subject {
@@ -148,6 +203,7 @@ impl fmt::Display for Subject {
             Self::Event(event) => f.write_str(&keys::event_pk(event)),
             Self::Job { tenant, job } => f.write_str(&keys::job_pk(tenant, job)),
             Self::Wallet { tenant, wallet } => f.write_str(&keys::wallet_pk(tenant, wallet)),
+            Self::Effect { destination, id } => write!(f, "D|{destination}|{id}"),
         }
     }
 }
@@ -171,6 +227,8 @@ pub struct Finding {
     pub evidence: String,
     /// What the provider's list says.
     pub listed: Option<Listed>,
+    /// What the destination's list says.
+    pub effect: Option<ListedEffect>,
 }
 
 impl Finding {
@@ -178,8 +236,8 @@ impl Finding {
     pub fn new(class: CaseClass, action: Action, subject: Subject, evidence: impl Into<String>) -> Self {
         let evidence: String = evidence.into();
         let evidence = evidence.chars().take(MAX_EVIDENCE_CHARS).collect();
-        let (fact, amount, currency, listed) = (String::new(), None, None, None);
-        Self { class, action, subject, fact, amount, currency, evidence, listed }
+        let (fact, amount, currency) = (String::new(), None, None);
+        Self { class, action, subject, fact, amount, currency, evidence, listed: None, effect: None }
     }
 
     /// With the money at risk.
@@ -193,6 +251,13 @@ impl Finding {
     #[must_use]
     pub fn with_listed(mut self, listed: Listed) -> Self {
         self.listed = Some(listed);
+        self
+    }
+
+    /// With what the destination's list says.
+    #[must_use]
+    pub fn with_effect(mut self, effect: ListedEffect) -> Self {
+        self.effect = Some(effect);
         self
     }
 
@@ -243,6 +308,9 @@ pub struct Case {
     /// What the provider's list says.
     #[serde(rename = "li", default, skip_serializing_if = "Option::is_none")]
     pub listed: Option<Listed>,
+    /// What the destination's list says.
+    #[serde(rename = "le", default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<ListedEffect>,
     /// Where it stands.
     #[serde(rename = "st")]
     pub state: CaseState,
@@ -273,12 +341,13 @@ impl Case {
             id: finding.case_id(),
             occurrence,
             class: finding.class,
-            action: if worn { Action::Person } else { finding.action },
+            action: if worn { finding.class.worn() } else { finding.action },
             subject: finding.subject.clone(),
             amount: finding.amount,
             currency: finding.currency,
             evidence: finding.evidence.clone(),
             listed: finding.listed.clone(),
+            effect: finding.effect.clone(),
             state: CaseState::Open,
             opened_by: run.to_owned(),
             opened_ms: now_ms,
@@ -290,8 +359,10 @@ impl Case {
 
     /// True when this finding is what this occurrence already says or said to a person who let it stand.
     pub fn covers(&self, finding: &Finding) -> bool {
-        let identity = |listed: &Option<Listed>| listed.as_ref().map(Listed::identity);
-        let (before, now) = (identity(&self.listed), identity(&finding.listed));
+        let identity = |listed: &Option<Listed>, effect: &Option<ListedEffect>| {
+            listed.as_ref().map(Listed::identity).or_else(|| effect.as_ref().map(ListedEffect::identity))
+        };
+        let (before, now) = (identity(&self.listed, &self.effect), identity(&finding.listed, &finding.effect));
         let same = self.evidence == finding.evidence && (now.is_none() || before == now);
         self.state == CaseState::Open || (self.resolution == Some(Resolution::Dismissed) && same)
     }
@@ -299,12 +370,14 @@ impl Case {
     /// The open case with newer evidence of the same fact, or nothing where it says the same.
     pub fn refreshed(&self, finding: &Finding) -> Option<Self> {
         let listed = finding.listed.clone().or_else(|| self.listed.clone());
-        let same = self.evidence == finding.evidence && self.listed == listed && self.amount == finding.amount;
+        let effect = finding.effect.clone().or_else(|| self.effect.clone());
+        let said = self.listed == listed && self.effect == effect;
+        let same = self.evidence == finding.evidence && said && self.amount == finding.amount;
         if self.state != CaseState::Open || same {
             return None;
         }
         let (evidence, amount, currency) = (finding.evidence.clone(), finding.amount, finding.currency);
-        Some(Self { evidence, amount, currency, listed, revision: self.revision + 1, ..self.clone() })
+        Some(Self { evidence, amount, currency, listed, effect, revision: self.revision + 1, ..self.clone() })
     }
 
     /// The case after a decision.

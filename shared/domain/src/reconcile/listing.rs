@@ -83,7 +83,7 @@ pub fn read_page(profile: &ListProfile, body: &[u8]) -> Result<ListPage, String>
     Ok(read)
 }
 
-fn scalar(value: Option<&Value<'_>>) -> Option<String> {
+pub(super) fn scalar(value: Option<&Value<'_>>) -> Option<String> {
     match value? {
         Value::String(text) if !text.is_empty() => Some(text.to_string()),
         Value::Number(number) => Some(number.text().to_owned()),
@@ -104,7 +104,7 @@ fn entry(profile: &ListProfile, item: &Value<'_>) -> Option<ListedEntry> {
     Some(ListedEntry { reference, ended: Some(ended) })
 }
 
-fn time(unit: TimeUnit, text: &str) -> Option<i64> {
+pub(super) fn time(unit: TimeUnit, text: &str) -> Option<i64> {
     match unit {
         TimeUnit::Rfc3339 => parse_rfc3339(text),
         TimeUnit::Seconds => text.parse::<i64>().ok()?.checked_mul(1000),

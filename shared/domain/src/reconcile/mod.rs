@@ -8,6 +8,8 @@
 //! Rows younger than [`GRACE_MS`] are still being worked on and are nobody's finding (REC-03).
 
 mod case;
+mod effects;
+mod intents;
 mod jobs;
 mod listing;
 mod receipts;
@@ -17,6 +19,8 @@ mod tests;
 mod wallets;
 
 pub use case::{Action, Case, CaseClass, CaseState, Decision, Finding, Resolution, Subject};
+pub use effects::{EffectPage, EffectState, ListedEffect, read_effects};
+pub use intents::{ChargeView, IntentView, Posted, compare_intent, decisive, micros_of, unknown_here};
 pub use jobs::{Compensation, JobView, compare_job, compensation, lacks_charge};
 pub use listing::{ListPage, Listed, ListedEntry, compare_listed, missing_at_provider, read_page};
 pub use receipts::compare_receipt;
@@ -30,6 +34,8 @@ pub const GRACE_MS: i64 = 15 * 60_000;
 pub const EXPIRY_MARGIN_MS: i64 = 3_600_000;
 /// A job must be this old before its absence from the provider's own list means anything.
 pub const LIST_GRACE_MS: i64 = 2 * 3_600_000;
+/// An intent must be this old before it is stuck, however nobody is on it.
+pub const STUCK_MS: i64 = 6 * 3_600_000;
 /// A review or conflict that is open for longer is told again.
 pub const OLD_REVIEW_MS: i64 = 24 * 3_600_000;
 /// A fact that the automatic action did not cure so many times is a person's.

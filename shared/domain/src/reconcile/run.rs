@@ -1,5 +1,6 @@
 //! Runs and their parts. A run is a record; a part is one message's work: an hour of receipts of one shard, a wallet, a
-//! page of wallets, the open reviews of one shard, a provider's list. A part counts once, however often its message
+//! page of wallets, the open reviews of one shard, a provider's or a
+//! destination's list. A part counts once, however often its message
 //! comes, and a part whose message was lost is sent again: nothing depends on what the queue remembers.
 
 use std::collections::BTreeMap;
@@ -24,11 +25,13 @@ pub enum Kind {
     Reviews,
     /// Our jobs against the providers' own lists.
     ProviderList,
+    /// What was sent out against the destinations' own lists.
+    Intents,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Receipts, Self::Wallets, Self::Reviews, Self::ProviderList];
+    pub const ALL: [Self; 5] = [Self::Receipts, Self::Wallets, Self::Reviews, Self::ProviderList, Self::Intents];
 }
 
 /// A range of arrival times, Unix milliseconds; `to` is not in it.
@@ -74,7 +77,7 @@ pub struct Run {
 
 impl Run {
     /// The parts of a run that are known from its record alone. Wallets are found by the scan's parts.
-    pub fn parts(&self, listed: &[Provider]) -> Vec<PartKey> {
+    pub fn parts(&self, listed: &[Provider], destinations: &[String]) -> Vec<PartKey> {
         let mut parts = Vec::new();
         for kind in &self.kinds {
             match kind {
@@ -87,6 +90,10 @@ impl Run {
                 Kind::ProviderList => {
                     let wanted = listed.iter().filter(|p| self.provider.as_ref().is_none_or(|only| only == *p));
                     parts.extend(wanted.map(|provider| PartKey::List { provider: provider.clone() }));
+                }
+                Kind::Intents => {
+                    let part = |name: &String| PartKey::Intents { destination: name.clone() };
+                    parts.extend(destinations.iter().map(part));
                 }
             }
         }
@@ -144,6 +151,11 @@ pub enum PartKey {
         /// Whose.
         provider: Provider,
     },
+    /// What was sent to a destination, and its own list.
+    Intents {
+        /// The table [destinations.NAME].
+        destination: String,
+    },
 }
 
 impl PartKey {
@@ -156,6 +168,7 @@ impl PartKey {
             Self::Wallet { tenant, wallet } => format!("wallet|{}", hex_sha256(&keys::wallet_pk(tenant, wallet))),
             Self::Reviews { shard } => format!("reviews|{shard}"),
             Self::List { provider } => format!("list|{}", escape(provider.as_str())),
+            Self::Intents { destination } => format!("intents|{}", escape(destination)),
         }
     }
 }

@@ -219,7 +219,7 @@ fn a_run_is_cut_into_hours_and_shards() {
         created_ms: 0,
     };
     // Two half hours of four shards, and the reviews of four shards.
-    let parts = run.parts(&[]);
+    let parts = run.parts(&[], &[]);
     assert_eq!(parts.len(), 12);
     let minutes: i64 = parts.iter().map(|p| if let PartKey::Receipts { minutes, .. } = p { *minutes } else { 0 }).sum();
     assert_eq!(minutes, 4 * 60);
