@@ -143,13 +143,20 @@ fn variables<'a>(function: &Resource<'a>) -> Vec<(&'a str, &'a Value)> {
 /// The resource of the one secret that the receiver may read.
 const SECRET_ARN_END: &str = ":secret:${ProviderSecret}-??????";
 
+/// The outbound function resolves no references: its secrets are parameters that nobody is shown.
+fn is_hidden(template: &Value, function: &Resource<'_>, value: &Value) -> bool {
+    let parameter = value["Ref"].as_str().map(|name| &template["Parameters"][name]);
+    function.id == "OutboundFunction" && parameter.is_some_and(|one| one["NoEcho"] == true && one["Default"] == "")
+}
+
 /// Secrets are references that the receiver resolves; none stands in the template, and nobody else may read them.
 pub(super) fn check_secrets(template: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     for function in of_kind(template, "AWS::Serverless::Function") {
         let secrets = variables(&function).into_iter().filter(|(name, _)| name.ends_with("_SECRET"));
         for (name, value) in secrets {
-            if value["Fn::Sub"] != format!("secretsmanager:${{ProviderSecret}}#{name}") {
+            let reference = value["Fn::Sub"] == format!("secretsmanager:${{ProviderSecret}}#{name}");
+            if !reference && !is_hidden(template, &function, value) {
                 let says = "use secretsmanager:${ProviderSecret}# with the member of that name";
                 findings.push(Finding::new("secret", format!("{}.{name}", function.id), says));
             }

@@ -115,6 +115,13 @@ fn secrets_are_references() {
         let findings = access::check_secrets(&with(variables, "ACME_WEBHOOK_SECRET", value));
         assert_eq!(named(&findings), [("secret", "ReceiverFunction.ACME_WEBHOOK_SECRET")]);
     }
+    let variables = "/Resources/OutboundFunction/Properties/Environment/Variables";
+    for value in [json!("plain"), json!({"Ref": "AppUrl"})] {
+        let findings = access::check_secrets(&with(variables, "APP_WEBHOOK_SECRET", value));
+        assert_eq!(named(&findings), [("secret", "OutboundFunction.APP_WEBHOOK_SECRET")]);
+    }
+    let shown = access::check_secrets(&with("/Parameters/AppWebhookSecret", "NoEcho", json!(false)));
+    assert_eq!(named(&shown), [("secret", "OutboundFunction.APP_WEBHOOK_SECRET")]);
     let statement = |resource: Value| {
         let read = json!({"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": resource});
         with("/Resources/JobRole/Properties", "Policies", json!([{"PolicyDocument": {"Statement": [read]}}]))
