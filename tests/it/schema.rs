@@ -116,3 +116,27 @@ fn patterns_and_loader_judge_alike() {
         assert!(!judge(secret, "\"body:/id\""), "{secret}");
     }
 }
+
+/// The same for the paths that something is fetched by.
+#[test]
+fn paths_of_a_fetch_are_judged_alike() {
+    let base = "[destinations.api]\nurl = \"env:A\"\n[providers.mine]\nowner = \"t\"\nsignature = { scheme = \"stripe\" }\n\
+                secrets = [\"S\"]\nretry_window_hours = 1\ntenants = [\"*\"]\nevent_id = \"body:/id\"\nevent_type = \"body:/t\"\n\
+                [providers.mine.events.done]\noutcome = \"success\"\noperations = [\"complete-job\", \"settle-usage\"]\n\
+                fields = { tenant = \"body:/a\", job = \"body:/b\" }\ndata = { \"x y\" = \"body:/c\" }\n\
+                fetch = { from = \"http:api\", path = PATH, when = \"usage-missing\", fields = { usage = \"body:/u\" } }\n";
+    let judge = |path: &str| {
+        let text = base.replace("PATH", &format!("{path:?}"));
+        let both = (by_schema(PROVIDERS, &text), Profiles::parse(&text).is_ok());
+        assert_eq!(both.0, both.1, "{path}");
+        both.0
+    };
+    for path in ["/v1/{ref}", "/{data.x y}", "/a/{job}?t={tenant}&full=1", "/{job}{wallet}{model}"] {
+        assert!(judge(path), "{path}");
+    }
+    for path in
+        ["/v1", "v1/{ref}", "/{id}", "/{key}", "/{ref", "/{ref}}", "/{ref}/a b", "/{ref}#a", "/{data.}", "/}{ref}", ""]
+    {
+        assert!(!judge(path), "{path}");
+    }
+}

@@ -65,3 +65,37 @@ fn only_what_needs_it_waits_and_only_until_it_is_there_or_given_up() {
     assert!([CompleteJob, SettleUsage, Forward].iter().all(|name| When::Always.holds(*name)));
     assert!(!When::Always.holds(Fetch));
 }
+
+fn record(state: OperationState) -> OperationRecord {
+    let change = crate::operation::Change {
+        state,
+        class: Class::Unreadable,
+        note: "no JSON".to_owned(),
+        due_ms: Some(9),
+        generation: 1,
+        resend: false,
+        attempts: 3,
+    };
+    let key = key(&"acme/e".parse().unwrap(), &ItemId::only());
+    OperationRecord::next(key, None, change, 5, "token".to_owned())
+}
+
+#[test]
+fn the_note_of_what_waits_says_how_its_fetch_stands() {
+    use OperationState::{Closed, Review, Wait};
+    let event: EventRef = "acme/e".parse().unwrap();
+    let envelope = Envelope { fetch: Some(When::UsageMissing), ..told() };
+    let receipt = crate::own::receipt(event, "job.completed", envelope, Vec::new(), 5);
+    let said = |name, record: Option<&OperationRecord>| awaits(&receipt, name, record);
+    let settle = OperationName::SettleUsage;
+    assert_eq!(said(OperationName::CompleteJob, None), None);
+    assert_eq!(said(settle, None).unwrap(), "what the event lacks is fetched first");
+    let waits = said(settle, Some(&record(Wait))).unwrap();
+    assert_eq!(waits, "what the event lacks is not fetched yet; unreadable: no JSON");
+    let review = said(settle, Some(&record(Review))).unwrap();
+    assert_eq!(review, "what the event lacks was not fetched, a person decides on `fetch`; unreadable: no JSON");
+    assert_eq!(said(settle, Some(&record(Closed))), None, "given up: it is decided without");
+    let found = fetched(Envelope { usage: Some(usage("7")), ..Envelope::default() });
+    let whole = receipt.clone().with_fetched(vec![(ItemId::only(), found)]);
+    assert_eq!(awaits(&whole, settle, Some(&record(Wait))), None);
+}
