@@ -118,13 +118,12 @@ pub(crate) async fn findings(
 
 async fn asked_for(app: &App, sent: &Sent, there: Option<&ListedEffect>) -> Result<Option<ChargeView>, StoreError> {
     let envelope = &sent.receipt.envelope;
-    let corrupt = || StoreError::Corrupt { what: "charge" };
-    let minor = envelope.data.get("minor_amount").and_then(|minor| minor.parse().ok()).ok_or_else(corrupt)?;
-    let amount = envelope.amount.and_then(|amount| Micros::new(amount).ok()).ok_or_else(corrupt)?;
-    let currency = envelope.currency.ok_or_else(corrupt)?;
+    let minor = envelope.data.get("minor_amount").and_then(|minor| minor.parse().ok());
+    let amount = envelope.amount.and_then(|amount| Micros::new(amount).ok());
+    let (Some(minor), Some(amount), Some(currency)) = (minor, amount, envelope.currency) else { return Ok(None) };
+    let (Some(tenant), Some(wallet)) = (&envelope.tenant, &envelope.wallet) else { return Ok(None) };
     let Some(charges) = app.profiles.charges(sent.key.item.as_str()) else { return Ok(None) };
     let digits = app.profiles.minor_digits(charges, currency);
-    let (Some(tenant), Some(wallet)) = (&envelope.tenant, &envelope.wallet) else { return Err(corrupt()) };
     let payment = there.filter(|there| sent.receipt.event_type == CHARGE && there.paid.is_some());
     let posted = match payment.and_then(|there| Reference::new(there.id.as_str()).ok()) {
         None => None,
