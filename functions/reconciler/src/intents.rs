@@ -191,6 +191,9 @@ impl Pass<'_, '_> {
         self.looks += 1;
         match self.looks {
             n if n > MAX_LOOKS => Seen::Unclear(format!("there were more than {MAX_LOOKS} look-ups to make")),
+            _ if self.recorder.app.clock.now_ms() > self.stop_ms => {
+                Seen::Unclear("there was no time for it".to_owned())
+            }
             _ => self.desk.look_up(lookup, intent).await,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::authorisation::{self, AUTHORISE};
+use domain::authorisation::AUTHORISE;
 use domain::charge::{self, CHARGE};
 use domain::event::EventRef;
 use domain::ids::{Provider, Reference};
@@ -107,8 +107,7 @@ async fn sent(app: &App, records: &EventRecords, key: OperationKey) -> Result<Op
 pub(crate) async fn findings(
     app: &App, sent: &Sent, listed: &[ListedEffect], whole: bool, rules: &Rules,
 ) -> Result<Vec<Finding>, StoreError> {
-    // What is given up has no amount of its own.
-    let charge = match charge::is_of(&sent.key.event) && !authorisation::is_void(&sent.key.event) {
+    let charge = match charge::is_of(&sent.key.event) {
         true => asked_for(app, sent, decisive(listed)).await?,
         false => None,
     };
@@ -126,13 +125,12 @@ pub(crate) async fn findings(
 
 async fn asked_for(app: &App, sent: &Sent, there: Option<&ListedEffect>) -> Result<Option<ChargeView>, StoreError> {
     let envelope = &sent.receipt.envelope;
-    let corrupt = || StoreError::Corrupt { what: "charge" };
-    let minor = envelope.data.get("minor_amount").and_then(|minor| minor.parse().ok()).ok_or_else(corrupt)?;
-    let amount = envelope.amount.and_then(|amount| Micros::new(amount).ok()).ok_or_else(corrupt)?;
-    let currency = envelope.currency.ok_or_else(corrupt)?;
+    let minor = envelope.data.get("minor_amount").and_then(|minor| minor.parse().ok());
+    let amount = envelope.amount.and_then(|amount| Micros::new(amount).ok());
+    let (Some(minor), Some(amount), Some(currency)) = (minor, amount, envelope.currency) else { return Ok(None) };
+    let (Some(tenant), Some(wallet)) = (&envelope.tenant, &envelope.wallet) else { return Ok(None) };
     let Some(charges) = app.profiles.charges(sent.key.item.as_str()) else { return Ok(None) };
     let digits = app.profiles.minor_digits(charges, currency);
-    let (Some(tenant), Some(wallet)) = (&envelope.tenant, &envelope.wallet) else { return Err(corrupt()) };
     // A captured authorisation is a payment as well, under the id of the authorisation.
     let is_payment = [CHARGE, AUTHORISE].contains(&sent.receipt.event_type.as_str());
     let payment = there.filter(|there| is_payment && there.paid.is_some());

@@ -2,7 +2,7 @@
 //! a payment or refund that nobody told us of.
 //!
 //! What may still be on its way is nobody's finding: an entry younger than [`LIST_GRACE_MS`], an intent that was sent within
-//! [`GRACE_MS`], one that somebody is at work on or that a switch holds back. What is missing counts only where the list was
+//! [`GRACE_MS`], one that somebody is at work on. What is missing counts only where the list was
 //! read to its end and reaches back before the intent.
 
 use super::{Action, CaseClass, EffectState, Finding, GRACE_MS, LIST_GRACE_MS, ListedEffect, STUCK_MS, Subject};
@@ -105,9 +105,14 @@ fn in_review(view: &IntentView<'_>) -> bool {
     view.record.is_some_and(|record| record.state == OperationState::Review)
 }
 
-/// A person has closed it, or a switch holds it back.
-fn left_alone(view: &IntentView<'_>) -> bool {
-    view.record.is_some_and(|record| record.is_final() || record.parked.is_some())
+/// A person has closed it.
+fn closed(view: &IntentView<'_>) -> bool {
+    view.record.is_some_and(OperationRecord::is_final)
+}
+
+/// A switch holds it back, so nothing is sent or asked for it.
+fn parked(view: &IntentView<'_>) -> bool {
+    view.record.is_some_and(|record| record.parked.is_some())
 }
 
 fn twice(view: &IntentView<'_>) -> Option<Finding> {
@@ -131,7 +136,7 @@ fn stands_otherwise(view: &IntentView<'_>, there: &ListedEffect) -> Option<Findi
             (CaseClass::SettledThere, Action::AcceptFromAuthority, evidence)
         }
         (IntentState::Settled | IntentState::Failed, _) => return None,
-        (_, EffectState::Settled) if !left_alone(view) && !lately_sent(view) => {
+        (_, EffectState::Settled) if !closed(view) && !lately_sent(view) => {
             let evidence = format!("{} here, and the destination lists {id} as done", stands(view));
             (CaseClass::SettledThere, settles(view), evidence)
         }
@@ -152,6 +157,7 @@ fn settles(view: &IntentView<'_>) -> Action {
     let new = intent.state == IntentState::Pending
         || (intent.state == IntentState::Submitted && intent.last_told() == Some(Told::NotDone));
     match next(intent, view.rules, view.now_ms, None) {
+        _ if parked(view) => Action::AcceptFromAuthority,
         Step::LookUp => Action::Retry,
         Step::Send if !new && !in_review(view) => Action::Retry,
         _ => Action::AcceptFromAuthority,

@@ -123,11 +123,13 @@ fn rec_03_what_may_be_on_its_way_is_nobodys_finding() {
     let again = Read { intent: lately, ..there };
     assert_eq!(again.at(T0 + 3 * HOUR + GRACE_MS - 1), []);
     assert_eq!(again.at(T0 + 3 * HOUR + GRACE_MS).len(), 1);
-    // What a person closed, and what a switch holds back.
+    // What a person closed is theirs; for what a switch holds back nothing is asked.
     let over = Read { record: Some(record(OperationState::Closed, None)), ..again };
     assert_eq!(over.at(T0 + 9 * HOUR), []);
     let parked = OperationRecord { parked: Some("outbound".to_owned()), ..record(OperationState::Wait, Some(T0)) };
-    assert_eq!(Read { record: Some(parked), ..over }.at(T0 + 9 * HOUR), []);
+    let held = Read { record: Some(parked), ..over };
+    assert_eq!(held.at(T0 + 9 * HOUR), [(CaseClass::SettledThere, Action::AcceptFromAuthority)]);
+    assert_eq!(Read { listed: Vec::new(), ..held }.at(T0 + 9 * HOUR), []);
     let known = Intent { late_settled: true, ..intent("failed", Some("failed")) };
     assert_eq!(read(known, &[listed(EffectState::Settled)]).at(T0 + 9 * HOUR), []);
     for same in [("settled", EffectState::Settled), ("settled", EffectState::Pending), ("failed", EffectState::Failed)]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::desk::Mood;
-use super::{found, later, look, nothing, told, world, world_with};
+use super::{found, later, look, told, world, world_with};
 
 #[tokio::test(start_paused = true)]
 async fn every_page_of_the_list_is_read() {
@@ -31,6 +31,7 @@ async fn a_list_that_cannot_be_read_is_said_and_nothing_is_missing_by_it() {
     scene.job("j1", "usd-1", 1_000_000).await;
     scene.succeeded("evt_1", &desk.stripe.kept()[0]).await;
     later(&scene.world, 3).await;
+    desk.hides("pi_1", true);
     let refused = "the provider answered with status 403";
     let unreadable = "1 entries could not be read";
     let key = domain::operation::hex_sha256("x");
@@ -54,7 +55,8 @@ async fn a_list_that_cannot_be_read_is_said_and_nothing_is_missing_by_it() {
         }
     }
     desk.is(Mood::Well);
-    nothing(&scene.world, "last").await;
+    let (cases, run) = found(&scene.world, "last").await;
+    assert_eq!(cases, ["unknown-there/person/open"], "a whole list says so: {run}");
 }
 
 #[tokio::test(start_paused = true)]

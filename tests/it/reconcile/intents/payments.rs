@@ -1,8 +1,13 @@
 //! Payments and refunds whose webhooks were lost.
 
+use local::hook::{Fault, HookDecision};
+use local::stack::Function;
+use local::world::{Hooks, WorldConfig};
 use serde_json::json;
 
-use super::{applied_and_gone, found, later, nothing, only, settle, world};
+use super::{applied_and_gone, found, later, nothing, only, settle, told, world};
+use crate::harness::Rule;
+use crate::postpaid::Scene;
 
 #[tokio::test(start_paused = true)]
 async fn a_payment_whose_webhook_was_lost_is_accepted_from_the_list_and_a_late_one_changes_nothing() {
@@ -49,6 +54,67 @@ async fn a_webhook_after_the_look_resolves_the_case_by_the_next_run() {
     scene.succeeded("evt_1", &desk.stripe.kept()[0]).await;
     nothing(&scene.world, "second").await;
     assert_eq!(super::resolution(&scene.world, &only(&run)).await, "gone");
+}
+
+async fn reviews(scene: &Scene, reference: &str) -> Vec<String> {
+    told(&scene.world.reconcile(reference, json!({"kinds": ["reviews"]})).await.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_case_is_looked_at_again_by_our_own_records_where_no_list_is_read() {
+    let (scene, desk) = world().await;
+    scene.job("j1", "usd-1", 12_345_678).await;
+    later(&scene.world, 3).await;
+    let (cases, run) = found(&scene.world, "first").await;
+    assert_eq!(reviews(&scene, "second").await, cases);
+    scene.succeeded("evt_1", &desk.stripe.kept()[0]).await;
+    assert_eq!(reviews(&scene, "third").await, [""; 0]);
+    assert_eq!(super::resolution(&scene.world, &only(&run)).await, "gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_case_that_the_list_does_not_reach_any_more_stands_until_its_fact_is_gone() {
+    let (scene, desk) = world().await;
+    scene.job("j1", "usd-1", 12_345_678).await;
+    later(&scene.world, 3).await;
+    let (_, run) = found(&scene.world, "first").await;
+    // The list from 12:10 on has nothing of 12:00.
+    let range = json!({"kinds": ["intents"], "from": "2026-11-29T13:10:00Z", "to": "2026-11-29T13:20:00Z"});
+    let second = scene.world.reconcile("second", range.clone()).await.unwrap();
+    assert_eq!(told(&second), ["payment-untold/accept-from-authority/open"], "{second}");
+    scene.succeeded("evt_1", &desk.stripe.kept()[0]).await;
+    assert_eq!(told(&scene.world.reconcile("third", range).await.unwrap()), [""; 0]);
+    assert_eq!(super::resolution(&scene.world, &only(&run)).await, "gone");
+}
+
+/// The control API dies, or loses an answer, at each of its writes: the payment is posted once.
+#[tokio::test(start_paused = true)]
+async fn whatever_is_lost_while_a_payment_is_accepted_it_is_posted_once() {
+    for (operation, part) in
+        [("PutItem", "destination-list"), ("PutItem", "fund-wallet"), ("TransactWriteItems", "Q|case")]
+    {
+        let (hooks, rule) = (Hooks::default(), Rule::times(0, operation, &[part], lost()));
+        hooks.add(Function::Control, rule.clone());
+        let (scene, _) = super::world_with(|config| WorldConfig { hooks, ..config }).await;
+        scene.job("j1", "usd-1", 12_345_678).await;
+        later(&scene.world, 3).await;
+        let (_, run) = found(&scene.world, "first").await;
+        rule.start();
+        let (status, answer) = scene.world.decide_case("first", &only(&run), "apply").await;
+        assert!(rule.hits() > 0 && [200, 503].contains(&status), "{operation} {part}: {answer}");
+        rule.stop();
+        let (status, case) = scene.world.decide_case("first", &only(&run), "apply").await;
+        assert_eq!((status, &case["state"]), (200, &json!("resolved")), "{case}");
+        settle(&scene.world).await;
+        scene.assert_owed("0.000000", "0.005678").await;
+        nothing(&scene.world, "last").await;
+        scene.clean().await;
+    }
+}
+
+/// What was done is not answered.
+fn lost() -> HookDecision {
+    HookDecision::FailAfter(Fault::ConnectionReset)
 }
 
 #[tokio::test(start_paused = true)]

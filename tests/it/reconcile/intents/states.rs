@@ -1,8 +1,13 @@
 //! Where an intent stands here and where it stands there.
 
+use local::hook::Fault::ConnectionReset;
+use local::hook::HookDecision;
+use local::stack::Function;
+use local::world::{Hooks, WorldConfig};
 use serde_json::{Value, json};
 
-use super::{applied_and_gone, found, later, nothing, only, resolution, settle, world};
+use super::{applied_and_gone, found, later, nothing, only, resolution, settle, world, world_with};
+use crate::harness::Rule;
 use crate::postpaid::Scene;
 use crate::postpaid::stripe::Fault;
 
@@ -73,6 +78,33 @@ async fn a_refund_that_cannot_be_looked_up_is_settled_from_the_list() {
     assert_eq!((&intent["state"], &intent["result"]["id"]), (&json!("settled"), &json!("re_2")), "{intent}");
     assert_eq!(desk.stripe.refunded().len(), 1);
     scene.clean().await;
+}
+
+/// An answer is lost at each write of the acceptance: the intent is settled once, and its operation is over.
+#[tokio::test(start_paused = true)]
+async fn whatever_is_lost_while_an_intent_is_settled_from_the_list_it_is_settled() {
+    for (operation, part) in [("UpdateItem", "I|own"), ("PutItem", "o|stripe"), ("TransactWriteItems", "Q|case")] {
+        let (hooks, lost) = (Hooks::default(), HookDecision::FailAfter(ConnectionReset));
+        let rule = Rule::times(0, operation, &[part], lost);
+        hooks.add(Function::Control, rule.clone());
+        let (scene, desk) = world_with(|config| WorldConfig { hooks, ..config }).await;
+        desk.stripe.meets(&[Fault::AnswerLost]);
+        scene.job("j1", "usd-1", 20_000_000).await;
+        paid(&scene).await;
+        later(&scene.world, 26).await;
+        desk.misses("pi_1");
+        let (_, run) = found(&scene.world, "first").await;
+        rule.start();
+        let (status, answer) = scene.world.decide_case("first", &only(&run), "apply").await;
+        assert!(rule.hits() > 0 && [200, 503].contains(&status), "{operation} {part}: {answer}");
+        rule.stop();
+        let (status, case) = scene.world.decide_case("first", &only(&run), "apply").await;
+        assert_eq!((status, &case["state"]), (200, &json!("resolved")), "{case}");
+        scene.world.minutes(10).await.unwrap();
+        assert_eq!(scene.state("charge|t1|j1|c").await, "done already-done", "{operation} {part}");
+        assert_eq!(desk.stripe.calls().len(), 1, "{operation} {part}");
+        nothing(&scene.world, "last").await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
