@@ -111,13 +111,12 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     }
 }
 
-/// A step of an authorisation that was declined: what to do is not what it is for a charge.
+/// The review of a step of an authorisation: what to do is not what it is for a charge.
 pub(crate) fn advised(work: &Work, verdict: NoEffect) -> NoEffect {
-    match (verdict, domain::authorisation::advice(&work.receipt.event_type)) {
-        (NoEffect::Review(Class::Declined, note), Some(advice)) => {
-            NoEffect::Review(Class::Declined, format!("{note}. {advice}"))
-        }
-        (verdict, _) => verdict,
+    let NoEffect::Review(class, note) = verdict else { return verdict };
+    match domain::authorisation::advice(&work.receipt.event_type, class) {
+        Some(advice) => NoEffect::Review(class, format!("{note}. {advice}")),
+        None => NoEffect::Review(class, note),
     }
 }
 

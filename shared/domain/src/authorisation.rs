@@ -142,23 +142,29 @@ pub fn close(posting: &Posting, job: &Job, stands: &Authorisation) -> Result<Opt
     }
 }
 
-/// What a person is told beside the reason of a review of a step that the provider declined.
-pub fn advice(event_type: &str) -> Option<&'static str> {
-    match event_type {
-        AUTHORISE => Some(
-            "nothing is held for this job; it goes on, and is charged when it completes as without an authorisation: close this, \
-             or cancel the job",
-        ),
-        CAPTURE => Some(
-            "nothing was captured, and what the job cost is owed: the authorisation has lapsed or was cancelled at the payment \
-             provider; have it paid otherwise and record that with `wallet fund`, or take it back with `job reverse`, then close this",
-        ),
-        VOID => Some(
-            "the authorisation was not cancelled: look for the payment at the payment provider, refund there what was captured \
-             of it, then close this",
-        ),
-        _ => None,
-    }
+/// What a person is told to do beside the reason of a step's review; `None` for any other class, and for what is no step of an
+/// authorisation.
+pub fn advice(event_type: &str, class: Class) -> Option<&'static str> {
+    Some(match (event_type, class) {
+        (AUTHORISE, Class::Declined) => {
+            "nothing is held for this job; it goes on, and is charged when it completes: close this, or cancel the job"
+        }
+        (AUTHORISE, Class::UnknownOutcome) => {
+            "cancel the job's payment at the provider if it exists there, then close this: the job is charged when it completes"
+        }
+        (CAPTURE, Class::Declined) => {
+            "the authorisation has lapsed or was cancelled, and what the job cost is owed: record what is paid otherwise with \
+             `wallet fund`, or take it back with `job reverse`, then close this"
+        }
+        (CAPTURE, Class::UnknownOutcome) => {
+            "look for the payment at the provider, capture it there if it was not, then close this: its webhook posts what was paid"
+        }
+        (VOID, Class::Declined) => {
+            "the payment was captured by somebody: refund at the provider what is not owed, then close this"
+        }
+        (VOID, Class::UnknownOutcome) => "cancel the payment at the provider if it still stands there, then close this",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -231,6 +237,17 @@ mod tests {
             assert_eq!(of("10.00", "0", &stands), Ok(Some(Close::Void)), "what moves nothing waits for nothing");
             assert_eq!(of("0", "5.00", &stands), Ok(None), "a job without an authorisation");
         }
+    }
+
+    /// A note has 300 characters, and an unknown outcome's own words come first.
+    #[test]
+    fn an_advice_fits_a_note_to_its_end() {
+        for kind in [AUTHORISE, CAPTURE, VOID] {
+            let length = |class| advice(kind, class).unwrap().len();
+            assert!(length(Class::Declined) <= 200 && length(Class::UnknownOutcome) <= 160, "{kind}");
+        }
+        assert_eq!(advice(CAPTURE, Class::Conflict), None);
+        assert_eq!(advice(crate::charge::CHARGE, Class::Declined), None);
     }
 
     #[test]

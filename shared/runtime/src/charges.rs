@@ -26,7 +26,7 @@ const MAYBE_PAID: &str = "this job's charge was declined, and a later answer sai
                           payment provider, refund it there if it exists, then close the charge's review and ask again";
 
 const HELD_WITHOUT_ID: &str = "the job's authorisation stands, and the payment's id is not known here: cancel it at the payment \
-                               provider, then close its review, if it has one, and retry: the charge is then a plain one";
+                               provider, then close this (a settlement with `release`), and have what the job cost paid otherwise";
 const MAYBE_HELD: &str = "the job's authorisation was declined, and a later answer said that it stands: look for its payment at the \
                           payment provider, cancel it there if it exists, then close the authorisation's review and retry this: \
                           the charge is then a plain one";

@@ -333,3 +333,36 @@ async fn submission_and_authorisation_are_written_together_before_anything_leave
     scene.world.minutes(10).await.unwrap();
     assert_eq!(scene.stripe.authorised(), ["1200 requires_capture"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_that_a_person_gives_up_gives_up_the_authorisation_with_it() {
+    let scene = Scene::authorising().await;
+    scene.authorise("j1", "12.00").await;
+    let body = local::world::event_body("job.completed", "j1", json!({"model": "usd-1"}));
+    assert_eq!(scene.world.send("j1", &body).await.0, 202);
+    scene.world.drain().await.unwrap();
+    assert_eq!(scene.settlement("j1").await, "needs-review no-usage");
+    let close = |release: bool| json!({"action": "close", "reason": "a test", "release": release});
+    assert_eq!(scene.decide("settle-usage:acme/j1", close(false)).await.0, 409);
+    assert_eq!(scene.stripe.authorised(), ["1200 requires_capture"]);
+    assert_eq!(scene.decide("settle-usage:acme/j1", close(true)).await.0, 200);
+    assert_eq!(scene.stripe.authorised(), ["1200 canceled"]);
+    scene.clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_success_after_the_authorisation_was_given_up_is_a_charge_of_its_own() {
+    let scene = Scene::authorising().await;
+    scene.authorise("j1", "12.00").await;
+    super::charges::expire(&scene, "j1").await;
+    assert_eq!(scene.stripe.authorised(), ["1200 canceled"]);
+    let now = domain::time::rfc3339(scene.world.stack.app.clock.now_ms());
+    let data = json!({"tenant": "t1", "job_id": "j1", "id": "p-j1", "model": "usd-1", "usage": {"tokens": 7_000_000}});
+    let body = json!({"type": "job.completed", "timestamp": now, "data": data}).to_string();
+    assert_eq!(scene.world.send("e1", &body).await.0, 202);
+    scene.world.drain().await.unwrap();
+    assert_eq!(scene.stripe.charged(), [("700".to_owned(), "usd".to_owned())]);
+    assert_eq!(scene.state("charge|t1|j1|l|000001").await, "done");
+    assert_eq!(scene.stripe.authorised(), ["1200 canceled"]);
+    crate::books::audit(&scene.world);
+}
