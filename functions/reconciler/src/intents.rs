@@ -5,6 +5,7 @@
 //! have sent something there; an entry that names its event is found by that. Only a list that was read to its end says that
 //! something is missing, and of intents only that are not older than it.
 
+mod before;
 mod list;
 mod look;
 
@@ -19,14 +20,12 @@ use domain::limits::{BUCKET_MS, SHARDS};
 use domain::outcome::{LookUp, Seen};
 use domain::own::OWN_PROVIDER;
 use domain::profile::{EffectList, HttpDestination};
-use domain::reconcile::{
-    Action, Case, CaseClass, Finding, LIST_GRACE_MS, ListedEffect, Run, Subject, Window, unknown_here,
-};
+use domain::reconcile::{Action, CaseClass, Finding, LIST_GRACE_MS, ListedEffect, Run, Subject, Window, unknown_here};
 use futures_util::future::join_all;
 use store::StoreError;
 
 use crate::record::Recorder;
-use crate::{PartError, Reconciler, SIDE_BY_SIDE, reviews};
+use crate::{PartError, Reconciler, SIDE_BY_SIDE};
 
 use list::{Desk, Listing};
 pub(crate) use look::{Sent, findings, of_key, stands};
@@ -53,6 +52,8 @@ struct Pass<'p, 'a> {
     /// The cases whose fact was seen.
     found: BTreeSet<String>,
     looks: usize,
+    /// Whether each entry of the list was compared, or is none of ours.
+    all_seen: bool,
 }
 
 /// What of receipts is compared: the run's window, or of a run without one as much as the table says.
@@ -87,7 +88,8 @@ impl Reconciler {
         recorder.result.skipped.extend(listing.problem.iter().map(|why| format!("list of destination {name}: {why}")));
         recorder.result.examined += listing.count();
         let (known, found) = (BTreeSet::new(), BTreeSet::new());
-        let mut pass = Pass { recorder, table, desk, window, stop_ms, listing, known, found, looks: 0 };
+        let mut pass =
+            Pass { recorder, table, desk, window, stop_ms, listing, known, found, looks: 0, all_seen: false };
         Box::pin(pass.sent_in_window()).await?;
         Box::pin(pass.other_entries()).await?;
         Box::pin(pass.open_before()).await?;
@@ -146,8 +148,9 @@ impl Pass<'_, '_> {
         Ok(())
     }
 
-    /// Compares one intent with its entries; `before` is what the list said of it when it still reached back so far.
-    async fn compare(&mut self, sent: &Sent, before: Option<&ListedEffect>) -> Result<(), StoreError> {
+    /// Compares one intent with its entries; `before` is what the list said of it when it still reached back so far. False
+    /// where a record of it cannot be read.
+    async fn compare(&mut self, sent: &Sent, before: Option<&ListedEffect>) -> Result<bool, StoreError> {
         let key = sent.intent.deduplication_id();
         let listed = self.listing.under(&key);
         let listed = if listed.is_empty() { before.map(std::slice::from_ref).unwrap_or_default() } else { listed };
@@ -156,7 +159,7 @@ impl Pass<'_, '_> {
             Ok(found) => found,
             Err(StoreError::Corrupt { what }) => {
                 self.recorder.unreadable(&sent.key.to_string(), what);
-                return Ok(());
+                return Ok(false);
             }
             Err(error) => return Err(error),
         };
@@ -171,7 +174,7 @@ impl Pass<'_, '_> {
                 _ => self.record(&finding).await?,
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// A retry that would look up is one only where the look-up surely finds it: a miss would be taken for "not done".
@@ -220,7 +223,7 @@ impl Pass<'_, '_> {
     /// The entries of intents that are not of the window, found by the event that they name.
     async fn other_entries(&mut self) -> Result<(), StoreError> {
         let entries: Vec<ListedEffect> = self.listing.besides(&self.known);
-        let mut unknown = 0;
+        let (mut unknown, mut all_read) = (0, true);
         for effect in entries {
             if self.late("entries of older events") {
                 return Ok(());
@@ -229,12 +232,15 @@ impl Pass<'_, '_> {
             let sent = match look::of_event(self.recorder.app, &event).await {
                 Err(StoreError::Corrupt { what }) => {
                     self.recorder.unreadable(&keys::event_pk(&event), what);
+                    all_read = false;
                     continue;
                 }
                 sent => sent?,
             };
             match sent.iter().find(|one| one.intent.deduplication_id() == effect.key) {
-                Some(one) if one.is_to(&self.table.name) => self.compare(one, None).await?,
+                Some(one) if one.is_to(&self.table.name) => {
+                    self.compare(one, None).await?;
+                }
                 Some(_) => {} // another table of the same account, whose list it is compared by
                 None if self.recorder.app.clock.now_ms() - effect.created_ms < LIST_GRACE_MS => {}
                 None if unknown == MAX_UNKNOWN => {
@@ -252,63 +258,8 @@ impl Pass<'_, '_> {
                 }
             }
         }
+        self.all_seen = all_read;
         Ok(())
-    }
-
-    /// The cases that are open from before: those whose fact is gone are resolved.
-    async fn open_before(&mut self) -> Result<(), StoreError> {
-        for case in reviews::open_cases(self.recorder, &CaseClass::OF_INTENTS).await? {
-            if self.found.contains(&case.id) {
-                continue;
-            }
-            match &case.subject {
-                Subject::Effect { destination, .. }
-                    if *destination == self.table.name && self.listing.whole && self.reaches(case.effect.as_ref()) =>
-                {
-                    reviews::gone(self.recorder, &case).await?;
-                }
-                Subject::Operation(_) => self.look_again(&case).await?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn reaches(&self, effect: Option<&ListedEffect>) -> bool {
-        effect.is_some_and(|effect| effect.created_ms >= self.window.from_ms)
-    }
-
-    async fn look_again(&mut self, case: &Case) -> Result<(), StoreError> {
-        let Subject::Operation(key) = &case.subject else { return Ok(()) };
-        let sent = match of_key(self.recorder.app, key).await {
-            Err(StoreError::Corrupt { what }) => {
-                self.recorder.unreadable(&key.to_string(), what);
-                return Ok(());
-            }
-            sent => sent?,
-        };
-        let Some(sent) = sent else { return reviews::gone(self.recorder, case).await };
-        if !sent.is_to(&self.table.name) {
-            return Ok(());
-        }
-        let out_of_reach = self.listing.under(&sent.intent.deduplication_id()).is_empty() && !self.covers(&sent.intent);
-        let still = match case.effect.as_ref().filter(|_| out_of_reach) {
-            // What the list does not reach any more stands as it was told.
-            Some(before) => {
-                self.compare(&sent, Some(before)).await?;
-                self.found.contains(&case.id)
-            }
-            None if out_of_reach => stands(self.recorder.app, case).await? && self.still_absent(case, &sent).await,
-            None => {
-                self.compare(&sent, None).await?;
-                self.found.contains(&case.id)
-            }
-        };
-        if still { Ok(()) } else { reviews::gone(self.recorder, case).await }
-    }
-
-    async fn still_absent(&mut self, case: &Case, sent: &Sent) -> bool {
-        case.class != CaseClass::UnknownThere || self.surely_absent(sent).await || self.found.contains(&case.id)
     }
 
     /// Whether an intent that the list does not have is surely not there.

@@ -119,6 +119,17 @@ fn next(list: &EffectList, page: &Value<'_>, items: &[Value<'_>]) -> Result<Opti
     }
 }
 
+/// Short and printable: it is kept.
+fn is_plain(text: &str) -> bool {
+    text.len() <= MAX_ID_BYTES && !text.chars().any(char::is_control)
+}
+
+/// Three letters, in upper case.
+fn currency(text: &str) -> Option<String> {
+    let code = text.len() == 3 && text.bytes().all(|b| b.is_ascii_alphabetic());
+    code.then(|| text.to_ascii_uppercase())
+}
+
 fn entry(list: &EffectList, item: &Value<'_>, key: String) -> Option<ListedEffect> {
     let minor = |at| scalar(item.pointer(at)).map(|text| text.parse::<i64>().ok().filter(|amount| *amount >= 0));
     let at = |pointer| time(list.created.1, &scalar(item.pointer(pointer))?);
@@ -131,7 +142,7 @@ fn entry(list: &EffectList, item: &Value<'_>, key: String) -> Option<ListedEffec
         Some(Some(_)) => EffectState::Pending,
     };
     let (amount, currency) = match &list.money {
-        Some((amount, currency)) => (Some(minor(amount)??), Some(scalar(item.pointer(currency))?.to_ascii_uppercase())),
+        Some((amount, at)) => (Some(minor(amount)??), Some(currency(&scalar(item.pointer(at))?)?)),
         None => (None, None),
     };
     let paid = match (&list.paid, &status) {
@@ -144,9 +155,8 @@ fn entry(list: &EffectList, item: &Value<'_>, key: String) -> Option<ListedEffec
         None => None,
     };
     let refunded_ms = list.refunded.as_ref().filter(|_| refunded.is_some()).and_then(|(_, when)| at(when));
-    let id =
-        scalar(item.pointer(&list.id)).filter(|id| id.len() <= MAX_ID_BYTES && !id.chars().any(char::is_control))?;
-    let event = list.event.as_ref().and_then(|at| scalar(item.pointer(at)));
+    let id = scalar(item.pointer(&list.id)).filter(|id| is_plain(id))?;
+    let event = list.event.as_ref().and_then(|at| scalar(item.pointer(at))).filter(|event| is_plain(event));
     let created_ms = at(&list.created.0)?;
     Some(ListedEffect { key, event, id, state, amount, currency, paid, refunded, refunded_ms, created_ms })
 }

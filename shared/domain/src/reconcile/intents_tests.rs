@@ -241,12 +241,13 @@ fn a_page_keeps_the_entries_with_a_key_and_counts_those_that_cannot_be_read() {
         entry(":5", ":-5"),
         entry(":5", ":5.5"),
         entry("\"usd\"", "null"),
+        entry("\"usd\"", "\"dollars\""),
         entry("\"id\":\"a\"", "\"id\":\"\""),
         entry("1795953600", "\"yesterday\""),
     ];
     let body = format!(r#"{{"data":[{}]}}"#, entries.join(","));
     let page = read_effects(&list(""), body.as_bytes()).unwrap();
-    assert_eq!((page.entries.len(), page.all, page.unreadable, page.next), (3, 12, 6, None));
+    assert_eq!((page.entries.len(), page.all, page.unreadable, page.next), (3, 13, 7, None));
     let states: Vec<EffectState> = page.entries.iter().map(|entry| entry.state).collect();
     assert_eq!(states, [EffectState::Settled, EffectState::Pending, EffectState::Failed]);
     let first = ListedEffect { id: "a".to_owned(), amount: Some(5), ..listed(EffectState::Settled) };

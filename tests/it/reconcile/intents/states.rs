@@ -277,6 +277,23 @@ async fn an_entry_that_names_an_event_which_is_not_here_is_a_persons_and_others_
     assert_eq!(resolution(&scene.world, &only(&run)).await, "gone");
 }
 
+/// Another deployment's account would be no end of cases: a hundred of them, and the run says that there are more.
+#[tokio::test(start_paused = true)]
+async fn entries_that_nobody_here_knows_are_told_up_to_a_limit_and_none_of_them_flaps() {
+    let (scene, desk) = world().await;
+    for n in 0..102 {
+        let metadata = json!({"key": hash(&n.to_string()), "charge": format!("charge|t1|j{n}|c")});
+        desk.adds(stranger(&format!("pi_{n}"), metadata));
+    }
+    later(&scene.world, 3).await;
+    let first = super::look(&scene.world, "first").await;
+    assert_eq!(first["classes"]["unknown-here"], json!({"found": 100, "new": 100, "applied": 0}), "{first}");
+    let said = first["skipped"][0].as_str().unwrap();
+    assert!(said.starts_with("list of destination stripe: more than 100 entries"), "{said}");
+    let again = super::look(&scene.world, "second").await;
+    assert_eq!(again["classes"]["unknown-here"], json!({"found": 100, "new": 0, "applied": 0}), "{again}");
+}
+
 /// One that was charged before the window is found by the event that its entry names.
 #[tokio::test(start_paused = true)]
 async fn an_entry_of_an_older_event_is_compared_too() {
