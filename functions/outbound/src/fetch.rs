@@ -119,8 +119,9 @@ async fn wake(app: &App, work: &Work) -> Result<(), StoreError> {
                 class: record.class,
                 note: "what the event lacked is fetched".to_owned(),
                 due_ms: Some(now_ms),
-                generation: record.generation,
-                resend: true,
+                // A new one: a look that began before the answer came cannot push it back.
+                generation: record.generation + 1,
+                resend: false,
                 attempts: record.attempts,
             };
             let next = OperationRecord::next(key.clone(), Some(record), due, now_ms, app.random.token());

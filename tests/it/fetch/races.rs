@@ -90,11 +90,17 @@ async fn what_waits_is_made_due_when_the_answer_is_there() {
     work(&world, "msg_1", SettleUsage).await;
     let due = |shown: Value| shown["due_at"].as_str().unwrap().to_owned();
     let before = due(shown(&world, "msg_1", SettleUsage).await);
+    let looked = operation(&world, "msg_1", SettleUsage).await.unwrap();
     runs.has("/v1/runs/p-j1", says(200, &run()));
     try_fetch(&world, &runs, "msg_1").await;
     let after = due(shown(&world, "msg_1", SettleUsage).await);
     assert_eq!(after, "2026-11-29T15:00:00Z", "before: {before}");
     assert!(before > after, "{before}");
+    // A look that began before that cannot push it back: its generation is dead, and no try is counted.
+    let woken = operation(&world, "msg_1", SettleUsage).await.unwrap();
+    assert_eq!((woken.live_from, woken.attempts), (looked.generation + 1, 0));
+    world.minutes(2).await.unwrap();
+    assert_settled(&world, "j1", "msg_1").await;
 }
 
 /// Everything is lost between receipt and consumers: the relay finds it, the fetch too.
