@@ -104,7 +104,7 @@ async fn the_daily_run_looks_as_far_back_as_the_table_says() {
     let (scene, _) = world_with(|mut config| {
         let from = "created = { at = \"/created\", unit = \"seconds\" }\n";
         assert_eq!(config.providers.matches(from).count(), 3);
-        config.providers = config.providers.replace("window_hours = 168\n", "");
+        config.providers = config.providers.replace("window_hours = 96\n", "");
         config.providers = config.providers.replace(from, &format!("{from}window_hours = 4\n"));
         config
     })
