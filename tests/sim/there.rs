@@ -84,7 +84,7 @@ pub struct There {
 }
 
 fn reply(status: u16, body: &Value) -> Result<Reply, CallError> {
-    Ok(Reply { status, body: Some(body.to_string().into_bytes()) })
+    Ok(Reply { status, body: Some(body.to_string().into_bytes()), retry_after_s: None })
 }
 
 fn key_of(call: &Call) -> String {
@@ -291,7 +291,7 @@ impl Way {
 
     async fn instead(&self, status: u16, body: &str) -> Result<Reply, CallError> {
         self.way().await;
-        Ok(Reply { status, body: Some(body.as_bytes().to_vec()) })
+        Ok(Reply { status, body: Some(body.as_bytes().to_vec()), retry_after_s: None })
     }
 
     /// Puts a request on the wire: from here on it arrives, whatever becomes of the caller.

@@ -94,7 +94,13 @@ impl<'a> Http<'a> {
             timeout: Duration::from_millis(u64::from(self.table.timeout_ms)),
         };
         let answer = match app.destinations.caller.call(call).await {
-            Ok(reply) => Answer::Status { status: reply.status, body: reply.body },
+            Ok(reply) => {
+                // What is refused for now says for how long (RFC 6585, 4; RFC 9110, 15.6.4).
+                if let (429 | 503, Some(seconds)) = (reply.status, reply.retry_after_s) {
+                    app.destinations.gates.hold(self.table, seconds, app.clock.now_ms());
+                }
+                Answer::Status { status: reply.status, body: reply.body }
+            }
             Err(CallError::NotSent(why)) => Answer::NotSent(why.to_owned()),
             Err(CallError::Lost(why)) => Answer::Lost(why.to_owned()),
         };

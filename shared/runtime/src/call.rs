@@ -39,6 +39,8 @@ pub struct Reply {
     pub status: u16,
     /// The body, where it came whole and within the limit.
     pub body: Option<Vec<u8>>,
+    /// How long it asks to be left alone, in seconds (RFC 9110, 10.2.3); a date there is not read.
+    pub retry_after_s: Option<u32>,
 }
 
 impl Debug for Reply {
@@ -148,9 +150,11 @@ mod https {
                 }
             })?;
             let status = answer.status().as_u16();
+            let retry_after = answer.headers().get(http::header::RETRY_AFTER);
+            let retry_after_s = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
             // The status line is an answer, whatever becomes of the body.
             let body = Limited::new(answer.into_body(), call.max_bytes).collect().await;
-            Ok(Reply { status, body: body.ok().map(|body| body.to_bytes().to_vec()) })
+            Ok(Reply { status, body: body.ok().map(|body| body.to_bytes().to_vec()), retry_after_s })
         }
     }
 

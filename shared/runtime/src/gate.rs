@@ -12,6 +12,9 @@ use domain::profile::HttpDestination;
 /// The longest wait for a turn within an invocation; a longer one is a deferral.
 pub const MAX_PAUSE_MS: i64 = 2_000;
 
+/// The longest that a destination can ask to be left alone; a longer wait would outlive what it is for.
+const MAX_HOLD_MS: i64 = 3_600_000;
+
 /// The gates of all destinations of a process, by name.
 #[derive(Debug, Default)]
 pub struct Gates(Mutex<BTreeMap<String, Gate>>);
@@ -24,6 +27,8 @@ struct Gate {
     failures: u32,
     /// Nothing is sent before this, Unix milliseconds.
     closed_until_ms: i64,
+    /// It asked to be left alone until then, Unix milliseconds.
+    held_until_ms: i64,
 }
 
 /// What a gate says to a try.
@@ -42,6 +47,9 @@ impl Gates {
     pub fn admit(&self, to: &HttpDestination, now_ms: i64) -> Admission {
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let gate = gates.entry(to.name.clone()).or_default();
+        if now_ms < gate.held_until_ms {
+            return Admission::Busy(gate.held_until_ms);
+        }
         if let Some(breaker) = to.breaker.filter(|breaker| gate.failures >= breaker.failures) {
             if now_ms < gate.closed_until_ms {
                 return Admission::Down(gate.closed_until_ms);
@@ -55,6 +63,13 @@ impl Gates {
         }
         gate.free_ms = turn_ms + (1_000 / i64::from(rate.max(1))).max(1);
         Admission::Go(turn_ms - now_ms)
+    }
+
+    /// The destination asks to be left alone for so many seconds.
+    pub fn hold(&self, to: &HttpDestination, seconds: u32, now_ms: i64) {
+        let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gate = gates.entry(to.name.clone()).or_default();
+        gate.held_until_ms = gate.held_until_ms.max(now_ms + (i64::from(seconds) * 1_000).min(MAX_HOLD_MS));
     }
 
     /// Tells how a try ended: whether the destination answered usably.
@@ -91,6 +106,18 @@ mod tests {
         let by_hand = [0, 500, 1_000, 1_500, 2_000].map(Admission::Go).to_vec();
         assert_eq!(asked, [by_hand, vec![Admission::Busy(12_500)]].concat());
         assert_eq!(gates.admit(&to, 20_000), Admission::Go(0), "an idle gate saves no turns");
+    }
+
+    #[test]
+    fn who_asks_to_be_left_alone_is_and_for_an_hour_at_most() {
+        let (gates, to) = (Gates::default(), destination(""));
+        gates.hold(&to, 30, 1_000);
+        assert_eq!(gates.admit(&to, 30_999), Admission::Busy(31_000));
+        assert_eq!(gates.admit(&to, 31_000), Admission::Go(0));
+        gates.hold(&to, u32::MAX, 40_000);
+        assert_eq!(gates.admit(&to, 50_000), Admission::Busy(3_640_000));
+        gates.hold(&to, 1, 50_000);
+        assert_eq!(gates.admit(&to, 60_000), Admission::Busy(3_640_000), "a shorter wait does not end a longer one");
     }
 
     #[test]

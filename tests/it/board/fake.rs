@@ -53,7 +53,7 @@ impl Caller for Later {
 }
 
 fn reply(status: u16, body: &Value) -> Result<Reply, CallError> {
-    Ok(Reply { status, body: Some(body.to_string().into_bytes()) })
+    Ok(Reply { status, body: Some(body.to_string().into_bytes()), retry_after_s: None })
 }
 
 pub fn header(call: &Call, name: &str) -> String {
@@ -120,7 +120,7 @@ impl JobBoard {
             _ => {
                 let (_, at) = call.url.split_once("/v1/jobs/job%2F").expect("the id that this board gave, escaped");
                 state.jobs[at.parse::<usize>().unwrap()].1.push(body);
-                Ok(Reply { status: 204, body: Some(Vec::new()) })
+                Ok(Reply { status: 204, body: Some(Vec::new()), retry_after_s: None })
             }
         };
         if fault == Fault::SavesThenTimesOut { Err(CallError::Lost("no answer in time")) } else { answer }

@@ -63,8 +63,8 @@ impl Runs {
         state.asked.push(call);
         let known = state.runs.get(&path).cloned().unwrap_or(Says::Status(404, "{}".to_owned()));
         match state.script.pop_front().unwrap_or(known) {
-            Says::Status(status, body) => Ok(Reply { status, body: Some(body.into_bytes()) }),
-            Says::Cut(status) => Ok(Reply { status, body: None }),
+            Says::Status(status, body) => Ok(Reply { status, body: Some(body.into_bytes()), retry_after_s: None }),
+            Says::Cut(status) => Ok(Reply { status, body: None, retry_after_s: None }),
             Says::Down => Err(CallError::NotSent("no connection")),
             Says::Silent => Err(CallError::Lost("no answer in time")),
         }

@@ -26,7 +26,7 @@ impl Caller for Together {
                 gate.notified().await;
             }
             let body = json!({"run": {"id": "p-j1", "usage": {"input_tokens": self.tokens, "output_tokens": 340}}});
-            Ok(Reply { status: 200, body: Some(body.to_string().into_bytes()) })
+            Ok(Reply { status: 200, body: Some(body.to_string().into_bytes()), retry_after_s: None })
         })
     }
 }

@@ -218,7 +218,7 @@ fn search(kept: &[Kept], path: &str) -> Value {
 }
 
 fn reply(status: u16, body: &Value) -> Reply {
-    Reply { status, body: Some(body.to_string().into_bytes()) }
+    Reply { status, body: Some(body.to_string().into_bytes()), retry_after_s: None }
 }
 
 fn error(status: u16, kind: &str) -> Reply {

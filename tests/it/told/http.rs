@@ -49,7 +49,7 @@ struct Door(Arc<Reader>);
 impl Caller for Door {
     fn call(&self, call: Call) -> Called<'_> {
         let status = self.0.answer(&call);
-        Box::pin(async move { Ok(Reply { status, body: Some(Vec::new()) }) })
+        Box::pin(async move { Ok(Reply { status, body: Some(Vec::new()), retry_after_s: None }) })
     }
 }
 

@@ -76,7 +76,7 @@ impl Between {
             let body: Value = serde_json::from_str(event.body.as_deref().unwrap()).unwrap();
             log.accepted.push(body["id"].as_str().unwrap().to_owned());
         }
-        Reply { status: response.status_code, body: Some(response.body.into_bytes()) }
+        Reply { status: response.status_code, body: Some(response.body.into_bytes()), retry_after_s: None }
     }
 
     /// What was held up on its way comes now, the newest first.

@@ -99,7 +99,7 @@ impl<'p> Desk<'p> {
     /// The body of a 200, where it came whole.
     async fn page(&self, path: &str) -> Result<Option<Vec<u8>>, FetchError> {
         match self.get(path, MAX_PAGE_BYTES).await {
-            Ok(Reply { status: 200, body }) => Ok(body),
+            Ok(Reply { status: 200, body, .. }) => Ok(body),
             Ok(Reply { status, .. }) => Err(FetchError::Status(status)),
             Err(_) => Err(FetchError::Unreachable),
         }

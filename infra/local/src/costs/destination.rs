@@ -16,7 +16,7 @@ impl Caller for Answering {
     fn call(&self, _call: Call) -> Called<'_> {
         let count = self.0.fetch_add(1, Ordering::Relaxed);
         let body = format!("{{\"id\":\"pi_{count:024}\",\"status\":\"succeeded\"}}");
-        Box::pin(async { Ok(Reply { status: 200, body: Some(body.into_bytes()) }) })
+        Box::pin(async { Ok(Reply { status: 200, body: Some(body.into_bytes()), retry_after_s: None }) })
     }
 }
 

@@ -77,7 +77,7 @@ fn event_of(body: &[u8]) -> String {
 }
 
 fn reply(status: u16, body: &str) -> Result<Reply, CallError> {
-    Ok(Reply { status, body: Some(body.as_bytes().to_vec()) })
+    Ok(Reply { status, body: Some(body.as_bytes().to_vec()), retry_after_s: None })
 }
 
 impl Board {

@@ -17,6 +17,8 @@ enum Act {
     Nonsense,
     Redirect,
     Endless,
+    /// Not now, and not for two minutes.
+    Busy,
 }
 
 /// A server on this machine with idempotency keys; each connection acts as the script says.
@@ -56,7 +58,7 @@ impl Server {
                 let mut script = self.script.lock().unwrap();
                 if script.is_empty() { Act::Answer } else { script.remove(0) }
             };
-            if act != Act::Redirect && !self.effects.lock().unwrap().contains(&key) {
+            if !matches!(act, Act::Redirect | Act::Busy) && !self.effects.lock().unwrap().contains(&key) {
                 self.effects.lock().unwrap().push(key);
             }
             let endless = "x".repeat(200_000);
@@ -69,6 +71,7 @@ impl Server {
                 Act::BreakOff => "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{\"id",
                 Act::Nonsense => "not HTTP at all\r\n\r\n",
                 Act::Redirect => "HTTP/1.1 307 Temporary Redirect\r\nlocation: /v1/jobs\r\ncontent-length: 0\r\n\r\n",
+                Act::Busy => "HTTP/1.1 429 Too Many Requests\r\nretry-after: 120\r\ncontent-length: 0\r\n\r\n",
                 Act::Endless => &format!("HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n{endless}"),
             };
             let _ = stream.write_all(text.as_bytes()).await; // a client that hung up is its own affair
@@ -126,6 +129,29 @@ async fn the_real_client_tells_an_answer_from_none() {
         assert_eq!(server.effects.lock().unwrap().len(), 1, "{act:?}");
         serving.abort();
     }
+}
+
+/// The waits of this world are seconds, and its relay runs every minute.
+#[tokio::test]
+async fn who_says_for_how_long_to_be_left_alone_is_left_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let world = world_at(&listener.local_addr().unwrap().to_string()).await;
+    let server = Arc::new(Server { script: Mutex::new(vec![Act::Busy]), ..Server::default() });
+    let serving = tokio::spawn(server.clone().serve(listener));
+    send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
+    send(&world, "d-2", "issues", &json!({"action": "opened"})).await;
+    let asked = || server.asked.lock().unwrap().len();
+    world.drain().await.unwrap();
+    assert_eq!(asked(), 1, "what comes behind it is held back as well");
+    assert_eq!(operation(&world, "d-2").await["note"], "http:board has its rate of requests");
+    world.minutes(1).await.unwrap();
+    assert_eq!(asked(), 1);
+    world.minutes(2).await.unwrap();
+    assert_eq!((asked(), server.effects.lock().unwrap().len()), (3, 2));
+    for id in ["d-1", "d-2"] {
+        assert_eq!(operation(&world, id).await["state"], "done", "{id}");
+    }
+    serving.abort();
 }
 
 /// Refused connections are known to have done nothing: state submitted, not uncertain.

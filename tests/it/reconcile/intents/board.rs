@@ -20,7 +20,11 @@ impl Caller for Mute {
             let mut jobs = self.0.lock().unwrap();
             if call.method == "GET" {
                 assert_eq!(call.url, "https://board.example/v1/jobs");
-                return Ok(Reply { status: 200, body: Some(json!({ "jobs": *jobs }).to_string().into_bytes()) });
+                return Ok(Reply {
+                    status: 200,
+                    body: Some(json!({ "jobs": *jobs }).to_string().into_bytes()),
+                    retry_after_s: None,
+                });
             }
             let key = call.headers.iter().find(|(name, _)| name == "idempotency-key").unwrap().1.clone();
             let id = format!("b-{}", jobs.len() + 1);

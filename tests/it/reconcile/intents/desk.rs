@@ -106,7 +106,7 @@ impl Desk {
             Mood::Well => {}
             Mood::Down => return Err(CallError::NotSent("no connection")),
             Mood::Says(status, body) => {
-                return Ok(Reply { status: *status, body: Some(body.clone().into_bytes()) });
+                return Ok(Reply { status: *status, body: Some(body.clone().into_bytes()), retry_after_s: None });
             }
         }
         let param = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
@@ -131,7 +131,7 @@ impl Desk {
         let rest = all.split_off(after.unwrap_or(0));
         let (page, more) = (rest.iter().take(state.page).collect::<Vec<_>>(), rest.len() > state.page);
         let body = json!({"object": "list", "data": page, "has_more": more});
-        Ok(Reply { status: 200, body: Some(body.to_string().into_bytes()) })
+        Ok(Reply { status: 200, body: Some(body.to_string().into_bytes()), retry_after_s: None })
     }
 
     fn search_finds(&self, call: &Call) -> bool {
@@ -159,7 +159,7 @@ impl Caller for At {
                 return self.0.list(path, query);
             }
             if call.method == "GET" && !self.0.search_finds(&call) {
-                return Ok(Reply { status: 200, body: Some(br#"{"data":[]}"#.to_vec()) });
+                return Ok(Reply { status: 200, body: Some(br#"{"data":[]}"#.to_vec()), retry_after_s: None });
             }
             let answer = Edge(self.0.stripe.clone()).call(call).await;
             let now_s = self.0.now_s();
