@@ -95,6 +95,11 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
     };
     match decision {
         Decision::Commit(posting) => post(app, *posting, reads.balance.as_ref()).await,
+        // Waiting for the authorisation's end is no try.
+        Decision::None(NoEffect::Wait(Class::NotYet, note)) if reads.authorisation == Some(Authorisation::Open) => {
+            let due_ms = app.next_look_ms(work.receipt.arrival_ms);
+            Ok(Round::Verdict(NoEffect::Until(Class::NotYet, note, due_ms)))
+        }
         Decision::None(verdict) => Ok(Round::Verdict(verdict)),
     }
 }

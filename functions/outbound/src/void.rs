@@ -60,7 +60,10 @@ async fn put(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
             let due_ms = app.next_look_ms(work.receipt.arrival_ms);
             Ok(Some(NoEffect::Until(Class::NotYet, note, due_ms)))
         }
-        Authorisation::Unclear(why) => Ok(Some(NoEffect::Review(Class::UnknownOutcome, why.to_owned()))),
+        Authorisation::Unclear(_) => {
+            let note = "the job's authorisation may stand, and its payment is not known here".to_owned();
+            Ok(Some(advised(work, NoEffect::Review(Class::UnknownOutcome, note))))
+        }
     }
 }
 

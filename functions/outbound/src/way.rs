@@ -88,9 +88,11 @@ pub(crate) async fn admit(app: &App, http: &Http<'_>) -> Option<NoEffect> {
             tokio::time::sleep(Duration::from_millis(u64::try_from(pause_ms).unwrap_or(0))).await;
             None
         }
-        Admission::Busy(due_ms) => {
-            Some(NoEffect::Until(Class::Transient, format!("http:{name} has its rate of requests"), due_ms))
-        }
+        Admission::Busy(due_ms) => Some(NoEffect::Until(
+            Class::Transient,
+            format!("http:{name} has its rate of requests, or asked to be left alone"),
+            due_ms,
+        )),
         Admission::Down(due_ms) => {
             let note = format!("http:{name} did not answer several times in a row and is left alone");
             Some(NoEffect::Until(Class::Transient, note, due_ms))

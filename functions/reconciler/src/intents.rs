@@ -242,6 +242,7 @@ impl Pass<'_, '_> {
                     self.compare(one, None).await?;
                 }
                 Some(_) => {} // another table of the same account, whose list it is compared by
+                None if !look::is_responsible(&self.recorder.app.profiles, &self.table.name, &event) => {}
                 None if self.recorder.app.clock.now_ms() - effect.created_ms < LIST_GRACE_MS => {}
                 None if unknown == MAX_UNKNOWN => {
                     let line = format!(

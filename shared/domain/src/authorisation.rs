@@ -13,8 +13,9 @@ use crate::decide::NoEffect;
 use crate::decide::posting::Posting;
 use crate::envelope::Envelope;
 use crate::event::EventRef;
-use crate::ids::{IdError, ItemId, escape};
+use crate::ids::{IdError, ItemId, JobId, TenantId, escape};
 use crate::job::Job;
+use crate::keys;
 use crate::money::Micros;
 use crate::operation::{Class, OperationKey, OperationName};
 use crate::own;
@@ -65,6 +66,20 @@ pub fn event_of(job: &Job) -> Result<EventRef, IdError> {
 /// [`IdError`] never: the name of the table was checked.
 pub fn key_of(job: &Job, to: &str) -> Result<OperationKey, IdError> {
     Ok(OperationKey { event: event_of(job)?, item: ItemId::new(to)?, name: OperationName::Forward })
+}
+
+/// The event of a capture, which only the close of a job asks for: `own/capture|t1|j1|c`.
+///
+/// # Errors
+/// [`IdError`] never, as of [`charge::event_of`].
+pub fn capture_of(tenant: &TenantId, job: &JobId) -> Result<EventRef, IdError> {
+    let key = format!("{}|{}|{}", escape(tenant.as_str()), escape(job.as_str()), keys::CLOSE);
+    own::event(own::id_of(CAPTURE, &key))
+}
+
+/// True for the event of an authorisation.
+pub fn is_of(event: &EventRef) -> bool {
+    own::is_of_type(event, AUTHORISE)
 }
 
 /// True for the event of an authorisation that is given up.

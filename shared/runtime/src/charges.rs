@@ -72,7 +72,7 @@ impl App {
     }
 
     /// What became of a job's authorisation at this payment provider. An end of it stays, so it does not matter when it is
-    /// read.
+    /// read; but its operation is read before its intent, since what closes by itself is closed after the intent has ended.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -82,8 +82,8 @@ impl App {
         }
         let key = authorisation::key_of(job, to);
         let key = key.map_err(|_| StoreError::Corrupt { what: "authorisation" })?;
-        let intent = self.store.get_intent(&key.to_string()).await?;
-        let late = match intent {
+        let closed = self.is_closed(&key).await?;
+        let late = match self.store.get_intent(&key.to_string()).await? {
             Some(Intent { state: IntentState::Settled, result, .. }) => {
                 let id = result.and_then(|result| result.id);
                 return Ok(id.map_or(Authorisation::Unclear(HELD_WITHOUT_ID), Authorisation::Held));
@@ -91,12 +91,16 @@ impl App {
             Some(Intent { state: IntentState::Failed, late_settled: false, .. }) => return Ok(Authorisation::Nothing),
             other => other.is_some_and(|intent| intent.late_settled),
         };
-        // A person who closed its review has said that nothing is held, or is to be used from here.
-        Ok(match self.store.get_operation(&key).await?.map(|record| record.state) {
-            Some(OperationState::Closed) => Authorisation::Nothing,
-            _ if late => Authorisation::Unclear(MAYBE_HELD),
-            _ => Authorisation::Open,
+        Ok(match closed {
+            // A person who closed its review has said that nothing is held, or is to be used from here.
+            true => Authorisation::Nothing,
+            false if late => Authorisation::Unclear(MAYBE_HELD),
+            false => Authorisation::Open,
         })
+    }
+
+    async fn is_closed(&self, key: &OperationKey) -> Result<bool, StoreError> {
+        Ok(self.store.get_operation(key).await?.is_some_and(|record| record.state == OperationState::Closed))
     }
 
     /// A posting with its charge or refund, and with what becomes of its job's authorisation; unchanged where the wallet is
@@ -142,8 +146,7 @@ impl App {
             let Some(charge) = charge::sort_key(entry).filter(|_| moved(entry) > Micros::ZERO) else { continue };
             let left = charge::left_of(entry, &charge, ledger).map_err(|_| StoreError::Corrupt { what: "amount" })?;
             let key = self.charged_by(entry, &charge, postpaid).await?;
-            let intent = self.store.get_intent(&key.to_string()).await?;
-            let payment = match self.payment_of(&key, intent.as_ref(), entry).await? {
+            let payment = match self.payment_of(&key, entry).await? {
                 Ok(payment) => payment,
                 Err(why) => return Ok(Refundable::Not(why)),
             };
@@ -170,11 +173,12 @@ impl App {
 
     /// The payment of a charge, `None` where nothing was paid; else why that cannot be said.
     async fn payment_of(
-        &self, key: &OperationKey, intent: Option<&Intent>, entry: &Entry,
+        &self, key: &OperationKey, entry: &Entry,
     ) -> Result<Result<Option<String>, &'static str>, StoreError> {
-        match intent {
+        let closed = self.is_closed(key).await?; // before its intent, as above
+        match self.store.get_intent(&key.to_string()).await? {
             Some(Intent { state: IntentState::Settled, result, .. }) => {
-                let Some(id) = result.as_ref().and_then(|result| result.id.clone()) else {
+                let Some(id) = result.and_then(|result| result.id) else {
                     return Ok(Err(NO_ID));
                 };
                 let reference = Reference::new(id.as_str()).map_err(|_| StoreError::Corrupt { what: "payment" })?;
@@ -183,11 +187,9 @@ impl App {
             }
             Some(Intent { state: IntentState::Failed, late_settled: false, .. }) => Ok(Ok(None)),
             // A person who closed its review has said that nothing is to be refunded from here.
-            _ => match self.store.get_operation(key).await?.map(|record| record.state) {
-                Some(OperationState::Closed) => Ok(Ok(None)),
-                _ if intent.is_some_and(|intent| intent.late_settled) => Ok(Err(MAYBE_PAID)),
-                _ => Ok(Err(ON_ITS_WAY)),
-            },
+            _ if closed => Ok(Ok(None)),
+            Some(intent) if intent.late_settled => Ok(Err(MAYBE_PAID)),
+            _ => Ok(Err(ON_ITS_WAY)),
         }
     }
 }

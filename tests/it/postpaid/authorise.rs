@@ -266,6 +266,14 @@ async fn a_job_that_a_booking_makes_is_authorised_with_it() {
     }
     assert_eq!(scene.stripe.authorised(), ["500 requires_capture"]);
     assert_eq!(scene.state("authorise|t1|booking-b1").await, "done");
+    // Another amount was pinned with the first version.
+    let later = body.replace("\"version\":1", "\"version\":2");
+    let dearer = later.replace("5.00", "50.00");
+    assert!(later != body && dearer != later);
+    assert_eq!(scene.world.send("b_3", &dearer).await.0, 202);
+    scene.world.drain().await.unwrap();
+    assert_eq!(scene.world.explain("b_3").await["operations"][0]["class"], "not-possible");
+    assert_eq!(scene.stripe.authorised(), ["500 requires_capture"]);
     crate::books::audit(&scene.world);
 }
 

@@ -1,10 +1,13 @@
 //! Authorisations whose calls fail in every way, whose answers come late, and processes that die at every step: at most one
 //! payment for a job, nothing left held, and here the truth or a review.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use local::hook::{Fault as AwsFault, HookDecision};
+use local::hook::{Call, CallHook, Fault as AwsFault, HookDecision};
 use local::stack::Function;
+use local::world::WorldConfig;
+use local::{EmbeddedAws, dynamo_api};
 use serde_json::{Value, json};
 
 use super::stripe::{Fault, Stripe};
@@ -128,6 +131,72 @@ async fn an_authorisation_whose_end_only_a_person_can_find_out_holds_the_charge_
     assert_eq!(scene.stripe.authorised(), [""; 0]);
     scene.assert_owed("-10.000000", "0.000000").await;
     crate::books::audit(&scene.world);
+}
+
+/// Between two readings of the billing consumer the outbound consumer ends the authorisation, and then closes its operation.
+#[derive(Debug, Default)]
+struct Between {
+    scene: OnceLock<(EmbeddedAws, Vec<Value>)>,
+    reads: AtomicUsize,
+}
+
+impl CallHook for Between {
+    fn on_call(&self, call: &Call) -> HookDecision {
+        let of_authorisation = String::from_utf8_lossy(&call.body).contains("own|authorise");
+        let armed = self.scene.get().filter(|_| call.operation == "GetItem" && of_authorisation);
+        if let Some((aws, items)) = armed
+            && self.reads.fetch_add(1, Ordering::SeqCst) == 1
+        {
+            for item in items {
+                let request = json!({"TableName": "hookledger-events", "Item": item}).to_string();
+                assert_eq!(dynamo_api::call(aws.database(), "PutItem", request.as_bytes()).status, 200);
+            }
+        }
+        HookDecision::Pass
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_authorisation_that_ends_between_two_readings_is_not_taken_for_one_that_a_person_closed() {
+    let (between, stripe) = (Arc::new(Between::default()), Arc::new(Stripe::default()));
+    let hooks = hooked(Function::Billing, between.clone()).hooks;
+    let config = WorldConfig { hooks, ..config(&stripe) };
+    let scene = Scene::on(config, stripe, "USD", json!({"authorise": true})).await;
+    scene.stripe.meets(&[Fault::AnswerLost]);
+    scene.authorise("j1", "12.00").await;
+    let find = |pk: &str, sk: &str| {
+        let is = |item: &Value| item["pk"]["S"] == pk && item["sk"]["S"] == sk;
+        items(&scene.world, "events").into_iter().find(is).unwrap()
+    };
+    let mut intent = find("I|own|authorise%7Ct1%7Cj1|stripe|outbound|forward", "i");
+    assert_eq!(intent["st"]["S"], "uncertain");
+    intent["st"] = json!({"S": "settled"});
+    intent["ou"]["M"]["td"] = json!({"S": "settled"});
+    intent["ou"]["M"]["id"] = json!({"S": "pi_1"});
+    let mut record = find("E|own|authorise%7Ct1%7Cj1", "o|stripe|outbound|forward");
+    assert_eq!(record["st"]["S"], "wait");
+    (record["st"], record["cl"]) = (json!({"S": "closed"}), json!({"S": "already-done"}));
+    let armed = between.scene.set((scene.world.aws.clone(), vec![intent, record]));
+    assert!(armed.is_ok());
+    scene.completes("j1", 10_000_000).await;
+    assert!(between.reads.load(Ordering::SeqCst) >= 2);
+    assert_eq!(scene.stripe.charged(), [], "no charge beside what is held");
+    assert_eq!(scene.stripe.authorised(), ["1200 captured 1000"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_that_waits_for_the_authorisation_uses_up_no_tries() {
+    let scene = Scene::authorising().await;
+    scene.stripe.meets(&[Fault::Stored500]); // not known before a look-up, two hours later
+    scene.authorise("j1", "12.00").await;
+    scene.completes("j1", 10_000_000).await;
+    scene.world.minutes(110).await.unwrap();
+    let shown = scene.world.explain("j1").await;
+    assert_eq!(
+        (&shown["operations"][1]["state"], &shown["operations"][1]["attempts"]),
+        (&json!("retrying"), &json!(0)),
+        "{shown}"
+    );
 }
 
 /// The stored authorisation of job j1, with a change.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use domain::authorisation::AUTHORISE;
+use domain::authorisation::{self, AUTHORISE};
 use domain::charge::{self, CHARGE};
 use domain::event::EventRef;
-use domain::ids::{Provider, Reference};
-use domain::intent::{Intent, forward_key};
+use domain::ids::{JobId, Provider, Reference, TenantId};
+use domain::intent::{Intent, IntentState, forward_key};
 use domain::money::Micros;
 use domain::operation::{OperationKey, OperationName, OperationRecord};
 use domain::outcome::Rules;
@@ -14,7 +14,8 @@ use domain::own::is_own;
 use domain::profile::{Destination, Profiles};
 use domain::receipt::Receipt;
 use domain::reconcile::{
-    Case, CaseClass, ChargeView, Finding, IntentView, ListedEffect, Posted, Subject, compare_intent, decisive,
+    Case, CaseClass, ChargeView, Finding, IntentView, LIST_GRACE_MS, ListedEffect, Posted, Subject, compare_intent,
+    decisive,
 };
 use runtime::App;
 use store::{EventRecords, StoreError};
@@ -68,6 +69,16 @@ impl Senders {
 
 fn is_to(to: &Destination, name: &str) -> bool {
     matches!(to, Destination::Http(own) if own == name)
+}
+
+/// Whether a list is the one to say that an event is not known here, where two tables list the same account.
+pub(super) fn is_responsible(profiles: &Profiles, name: &str, event: &EventRef) -> bool {
+    let authorises = authorisation::is_of(event);
+    profiles.all_charges().all(|charges| match &charges.authorise {
+        Some(steps) if steps.to == name => authorises,
+        Some(_) if charges.to == name => !authorises,
+        _ => true,
+    })
 }
 
 /// What an event sent, wherever to; what changes an effect there is no effect of its own.
@@ -131,8 +142,17 @@ async fn asked_for(app: &App, sent: &Sent, there: Option<&ListedEffect>) -> Resu
     let (Some(tenant), Some(wallet)) = (&envelope.tenant, &envelope.wallet) else { return Ok(None) };
     let Some(charges) = app.profiles.charges(sent.key.item.as_str()) else { return Ok(None) };
     let digits = app.profiles.minor_digits(charges, currency);
+    let authorises = sent.receipt.event_type == AUTHORISE;
+    let job = envelope.job.as_ref().filter(|_| authorises);
     // A captured authorisation is a payment as well, under the id of the authorisation.
-    let is_payment = [CHARGE, AUTHORISE].contains(&sent.receipt.event_type.as_str());
+    let is_payment = match job {
+        Some(job) => !is_being_captured(app, sent, tenant, job).await?,
+        None => sent.receipt.event_type == CHARGE,
+    };
+    let over = match job {
+        Some(job) => app.store.load_ledger(tenant, job).await?.close.is_some(),
+        None => false,
+    };
     let payment = there.filter(|there| is_payment && there.paid.is_some());
     let posted = match payment.and_then(|there| Reference::new(there.id.as_str()).ok()) {
         None => None,
@@ -143,7 +163,18 @@ async fn asked_for(app: &App, sent: &Sent, there: Option<&ListedEffect>) -> Resu
             Some(Posted { funded, reversed: reversed.map_err(|_| StoreError::Corrupt { what: "amount" })? })
         }
     };
-    Ok(Some(ChargeView { minor, amount, currency, digits, posted }))
+    Ok(Some(ChargeView { minor, amount, currency, digits, posted, over }))
+}
+
+/// Whether a capture is on its way, or so young that its payment's webhook may still come: the list knows only when the
+/// payment was authorised.
+async fn is_being_captured(app: &App, sent: &Sent, tenant: &TenantId, job: &JobId) -> Result<bool, StoreError> {
+    let corrupt = |_| StoreError::Corrupt { what: "capture" };
+    let event = authorisation::capture_of(tenant, job).map_err(corrupt)?;
+    let key = OperationKey { event, item: sent.key.item.clone(), name: OperationName::Forward };
+    let Some(capture) = app.store.get_intent(&key.to_string()).await? else { return Ok(false) };
+    let young = capture.sent_ms.is_none_or(|sent_ms| app.clock.now_ms() - sent_ms < LIST_GRACE_MS);
+    Ok(young && capture.state != IntentState::Failed)
 }
 
 /// Whether a case's fact still stands by our own records and by what the list said of it.

@@ -103,7 +103,8 @@ fn create(ask: &Ask<'_>, view: &View<'_>, job: &Job) -> Decision {
 
 /// A later version: the job's terms were pinned with the first.
 fn update(job: &Job, stands: &Job) -> Decision {
-    let pinned = |j: &Job| (j.provider.clone(), j.wallet.clone(), j.model().clone(), j.hold);
+    // On a wallet that authorises the hold is the payment provider's.
+    let pinned = |j: &Job| (j.provider.clone(), j.wallet.clone(), j.model().clone(), j.hold, j.authorised);
     if pinned(job) != pinned(stands) {
         return review(Class::NotPossible, "the job's wallet, model and hold were pinned by an earlier version");
     }

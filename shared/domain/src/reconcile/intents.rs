@@ -24,8 +24,10 @@ pub struct ChargeView {
     pub currency: Currency,
     /// Decimals of the minor unit.
     pub digits: u32,
-    /// Set of a charge: what the wallet has of the payment that is listed, funded and taken back.
+    /// Set of a payment: what the wallet has of the one that is listed, funded and taken back.
     pub posted: Option<Posted>,
+    /// True of an authorisation whose job is over: nothing is to be authorised for it any more.
+    pub over: bool,
 }
 
 /// What a wallet has of a payment.
@@ -198,6 +200,7 @@ fn stuck(view: &IntentView<'_>, there: &str) -> Option<Finding> {
         return None;
     }
     let action = match next(intent, view.rules, now_ms, None) {
+        Step::Send if view.charge.is_some_and(|charge| charge.over) => Action::Person,
         Step::Send | Step::LookUp => Action::Retry,
         Step::Review(..) => Action::Person,
         Step::Done | Step::Wait(..) => return None,

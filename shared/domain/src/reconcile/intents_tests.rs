@@ -170,7 +170,7 @@ fn usd(text: &str) -> Micros {
 
 fn charge(posted: Option<Posted>) -> ChargeView {
     let currency = Currency::parse("USD").unwrap();
-    ChargeView { minor: 1_234, amount: usd("12.34"), currency, digits: 2, posted }
+    ChargeView { minor: 1_234, amount: usd("12.34"), currency, digits: 2, posted, over: false }
 }
 
 #[test]

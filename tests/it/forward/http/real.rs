@@ -143,7 +143,10 @@ async fn who_says_for_how_long_to_be_left_alone_is_left_alone() {
     let asked = || server.asked.lock().unwrap().len();
     world.drain().await.unwrap();
     assert_eq!(asked(), 1, "what comes behind it is held back as well");
-    assert_eq!(operation(&world, "d-2").await["note"], "http:board has its rate of requests");
+    assert_eq!(
+        operation(&world, "d-2").await["note"],
+        "http:board has its rate of requests, or asked to be left alone"
+    );
     world.minutes(1).await.unwrap();
     assert_eq!(asked(), 1);
     world.minutes(2).await.unwrap();

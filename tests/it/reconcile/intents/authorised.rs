@@ -6,7 +6,8 @@ use local::world::WorldConfig;
 use serde_json::json;
 
 use super::desk::{At, Desk};
-use super::{applied_and_gone, later, nothing};
+use super::{applied_and_gone, found, later, nothing, settle};
+use crate::postpaid::stripe::Fault;
 use crate::postpaid::{Scene, config};
 
 async fn authorising() -> (Scene, Arc<Desk>) {
@@ -38,6 +39,32 @@ async fn what_is_held_is_no_case_and_a_capture_whose_webhook_was_lost_is_accepte
     assert_eq!(scene.of_stripe("evt_1").await, "noop already-done");
     assert_eq!(scene.entries(), hand);
     scene.clean().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_capture_of_just_now_is_no_lost_webhook_though_it_was_authorised_long_ago() {
+    let (scene, desk) = authorising().await;
+    scene.authorise("j1", "15.01").await;
+    desk.says("pi_1", json!({"status": "requires_capture", "amount_received": 0}));
+    later(&scene.world, 3).await;
+    scene.completes("j1", 12_345_678).await;
+    desk.says("pi_1", json!({"status": "succeeded", "amount_received": 1234}));
+    nothing(&scene.world, "early").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_authorised_by_itself_for_a_job_that_is_over() {
+    let (scene, desk) = authorising().await;
+    desk.stripe.meets(&[Fault::NotSent; 30]);
+    scene.authorise("j1", "15.01").await;
+    scene.cancel("j1").await;
+    scene.world.minutes(300).await.unwrap();
+    later(&scene.world, 30).await;
+    assert_eq!(scene.state("authorise|t1|j1").await.split(' ').next(), Some("needs-review"));
+    let (cases, run) = found(&scene.world, "first").await;
+    assert_eq!(cases, ["stuck/person/open"], "{run}");
+    settle(&scene.world).await;
+    assert_eq!(desk.stripe.authorised(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
