@@ -86,17 +86,14 @@ fn the_note_of_what_waits_says_how_its_fetch_stands() {
     let event: EventRef = "acme/e".parse().unwrap();
     let envelope = Envelope { fetch: Some(When::UsageMissing), ..told() };
     let receipt = crate::own::receipt(event, "job.completed", envelope, Vec::new(), 5);
-    let said = |name, state| match awaits(&receipt, name, Some(&record(state, Class::Unreadable))) {
-        Some(Awaited::Fetch(why)) => why,
-        other => panic!("{other:?}"),
-    };
     let settle = OperationName::SettleUsage;
+    let said = |state| awaits(&receipt, settle, Some(&record(state, Class::Unreadable)));
+    let waits = |why: &str| Some(Awaited::Fetch(why.to_owned()));
     assert_eq!(awaits(&receipt, OperationName::CompleteJob, None), None);
-    let first = awaits(&receipt, settle, None);
-    assert_eq!(first, Some(Awaited::Fetch("what the event lacks is fetched first".to_owned())));
-    assert_eq!(said(settle, Wait), "what the event lacks is not fetched yet; unreadable: no JSON");
-    let review = said(settle, Review);
-    assert_eq!(review, "what the event lacks was not fetched, a person decides on `fetch`; unreadable: no JSON");
+    assert_eq!(awaits(&receipt, settle, None), waits("what the event lacks is fetched first"));
+    assert_eq!(said(Wait), waits("what the event lacks is not fetched yet; unreadable: no JSON"));
+    let review = "what the event lacks was not fetched, a person decides on `fetch`; unreadable: no JSON";
+    assert_eq!(said(Review), waits(review));
     let found = fetched(Envelope { usage: Some(usage("7")), ..Envelope::default() });
     let whole = receipt.clone().with_fetched(vec![(ItemId::only(), found)]);
     assert_eq!(awaits(&whole, settle, Some(&record(Wait, Class::NotYet))), None);
