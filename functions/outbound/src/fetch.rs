@@ -67,11 +67,15 @@ fn configured<'a>(app: &'a App, work: &Work) -> Option<(&'a Profile, &'a Fetch)>
     Some((profile, profile.rule(&work.receipt.event_type)?.fetch.as_ref()?))
 }
 
-/// The job that an envelope leads to, if it is known.
+/// The job that an envelope leads to, if it is known, with the reference that came after its submission.
 async fn job(app: &App, work: &Work, envelope: &Envelope) -> Result<Option<Job>, StoreError> {
-    match app.store.find_job(&work.key.event.provider, envelope).await? {
-        Some((tenant, job)) => app.store.get_job(&tenant, &job).await,
-        None => Ok(None),
+    let Some((tenant, id)) = app.store.find_job(&work.key.event.provider, envelope).await? else { return Ok(None) };
+    match app.store.get_job(&tenant, &id).await? {
+        Some(job) if job.provider_ref.is_none() => {
+            let provider_ref = app.store.get_attached(&tenant, &id).await?;
+            Ok(Some(Job { provider_ref, ..job }))
+        }
+        known => Ok(known),
     }
 }
 

@@ -171,22 +171,39 @@ pub fn key(event: &EventRef, item: &ItemId) -> OperationKey {
     OperationKey { event: event.clone(), item: item.clone(), name: OperationName::Fetch }
 }
 
-/// Why an operation waits for what is fetched for its item; none where it does not. A fetch that a person gave up holds
-/// nothing back. `receipt` is the item's view, `fetch` the record of its fetch.
-pub fn awaits(receipt: &Receipt, name: OperationName, fetch: Option<&OperationRecord>) -> Option<String> {
+/// What keeps an operation from being carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Awaited {
+    /// It waits for what is fetched, and why that is not there.
+    Fetch(String),
+    /// A person gave the fetch up, and without it the event says too little: what a person is told.
+    GivenUp(String),
+}
+
+/// What keeps an operation from being carried out while nothing was fetched for its item; none where that does not matter. A
+/// fetch that a person gave up holds nothing back that the event itself says enough for. `receipt` is the item's view,
+/// `fetch` the record of its fetch.
+pub fn awaits(receipt: &Receipt, name: OperationName, fetch: Option<&OperationRecord>) -> Option<Awaited> {
     let when = receipt.envelope.fetch?;
     if receipt.envelope.fetched.is_some() || !when.holds(name) {
         return None;
     }
-    let Some(record) = fetch else { return Some("what the event lacks is fetched first".to_owned()) };
+    let Some(record) = fetch else { return Some(Awaited::Fetch("what the event lacks is fetched first".to_owned())) };
     let last = format!("{}: {}", record.class.name(), record.note);
-    match record.state {
-        OperationState::Noop | OperationState::Closed => None,
-        OperationState::Wait => Some(format!("what the event lacks is not fetched yet; {last}")),
-        OperationState::Review => {
-            Some(format!("what the event lacks was not fetched, a person decides on `fetch`; {last}"))
+    let why = match (record.state, record.class) {
+        (OperationState::Noop, _) | (OperationState::Closed, Class::Dismissed) => {
+            let field = missing_field(name, &receipt.envelope)?;
+            let note = format!("the event has no `{field}`, and its fetch was closed: close this too");
+            return Some(Awaited::GivenUp(note));
         }
-    }
+        // Done between the reading of the two records.
+        (OperationState::Closed, _) => "what the event lacked was just fetched".to_owned(),
+        (OperationState::Wait, _) => format!("what the event lacks is not fetched yet; {last}"),
+        (OperationState::Review, _) => {
+            format!("what the event lacks was not fetched, a person decides on `fetch`; {last}")
+        }
+    };
+    Some(Awaited::Fetch(why))
 }
 
 /// The limit that ends a wait for a fetch says so.

@@ -66,10 +66,10 @@ fn only_what_needs_it_waits_and_only_until_it_is_there_or_given_up() {
     assert!(!When::Always.holds(Fetch));
 }
 
-fn record(state: OperationState) -> OperationRecord {
+fn record(state: OperationState, class: Class) -> OperationRecord {
     let change = crate::operation::Change {
         state,
-        class: Class::Unreadable,
+        class,
         note: "no JSON".to_owned(),
         due_ms: Some(9),
         generation: 1,
@@ -82,20 +82,40 @@ fn record(state: OperationState) -> OperationRecord {
 
 #[test]
 fn the_note_of_what_waits_says_how_its_fetch_stands() {
-    use OperationState::{Closed, Review, Wait};
+    use OperationState::{Review, Wait};
     let event: EventRef = "acme/e".parse().unwrap();
     let envelope = Envelope { fetch: Some(When::UsageMissing), ..told() };
     let receipt = crate::own::receipt(event, "job.completed", envelope, Vec::new(), 5);
-    let said = |name, record: Option<&OperationRecord>| awaits(&receipt, name, record);
     let settle = OperationName::SettleUsage;
-    assert_eq!(said(OperationName::CompleteJob, None), None);
-    assert_eq!(said(settle, None).unwrap(), "what the event lacks is fetched first");
-    let waits = said(settle, Some(&record(Wait))).unwrap();
-    assert_eq!(waits, "what the event lacks is not fetched yet; unreadable: no JSON");
-    let review = said(settle, Some(&record(Review))).unwrap();
-    assert_eq!(review, "what the event lacks was not fetched, a person decides on `fetch`; unreadable: no JSON");
-    assert_eq!(said(settle, Some(&record(Closed))), None, "given up: it is decided without");
+    let said = |state| awaits(&receipt, settle, Some(&record(state, Class::Unreadable)));
+    let waits = |why: &str| Some(Awaited::Fetch(why.to_owned()));
+    assert_eq!(awaits(&receipt, OperationName::CompleteJob, None), None);
+    assert_eq!(awaits(&receipt, settle, None), waits("what the event lacks is fetched first"));
+    assert_eq!(said(Wait), waits("what the event lacks is not fetched yet; unreadable: no JSON"));
+    let review = "what the event lacks was not fetched, a person decides on `fetch`; unreadable: no JSON";
+    assert_eq!(said(Review), waits(review));
     let found = fetched(Envelope { usage: Some(usage("7")), ..Envelope::default() });
     let whole = receipt.clone().with_fetched(vec![(ItemId::only(), found)]);
-    assert_eq!(awaits(&whole, settle, Some(&record(Wait))), None);
+    assert_eq!(awaits(&whole, settle, Some(&record(Wait, Class::NotYet))), None);
+}
+
+/// A record that was closed because the answer is there is no person's decision, though that answer was not read yet.
+#[test]
+fn only_a_person_gives_a_fetch_up_and_then_what_the_event_says_decides() {
+    use OperationState::Closed;
+    let receipt = |envelope| crate::own::receipt("acme/e".parse().unwrap(), "job.completed", envelope, Vec::new(), 5);
+    let (settle, given_up) = (OperationName::SettleUsage, record(Closed, Class::Dismissed));
+    let missing = receipt(Envelope { fetch: Some(When::UsageMissing), ..told() });
+    let done = awaits(&missing, settle, Some(&record(Closed, Class::AlreadyDone)));
+    assert_eq!(done, Some(Awaited::Fetch("what the event lacked was just fetched".to_owned())));
+    assert_eq!(awaits(&missing, settle, Some(&given_up)), None, "a success without usage is decided as ever");
+    // Of a thin one too little is known to do anything, unless it names its job itself.
+    let thin = receipt(Envelope { fetch: Some(When::Always), provider_ref: None, ..told() });
+    let note = "the event has no `ref (or tenant and job)`, and its fetch was closed: close this too";
+    for name in [OperationName::CompleteJob, settle] {
+        assert_eq!(awaits(&thin, name, Some(&given_up)), Some(Awaited::GivenUp(note.to_owned())));
+    }
+    assert_eq!(awaits(&thin, OperationName::Forward, Some(&given_up)), None);
+    let named = receipt(Envelope { fetch: Some(When::Always), ..told() });
+    assert_eq!(awaits(&named, OperationName::CompleteJob, Some(&given_up)), None);
 }

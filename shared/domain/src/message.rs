@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Envelope;
+use crate::fetch::When;
+use crate::ids::escape;
 use crate::intent::forward_key;
 use crate::keys;
 use crate::operation::{Consumer, OperationKey, hex_sha256};
@@ -64,7 +66,8 @@ impl Message {
 
 /// The SQS group of an operation's messages: billing by wallet, everything else by job; where those
 /// are not known yet, by what the event does name, so that its messages still keep their order. What is
-/// only forwarded has no order to keep: it is grouped by the key that it is forwarded under.
+/// only forwarded has no order to keep: it is grouped by the key that it is forwarded under. A thin event names nothing
+/// before it is fetched, so each is a group of its own: one group for a provider's whole traffic would be serial.
 pub fn group(operation: &OperationKey, envelope: &Envelope) -> String {
     let (provider, consumer) = (&operation.event.provider, operation.name.consumer());
     // A board keeps the order of one booking only, which its job's group does.
@@ -78,6 +81,9 @@ pub fn group(operation: &OperationKey, envelope: &Envelope) -> String {
         (Envelope { tenant: Some(tenant), job: Some(job), .. }, _) => keys::job_pk(tenant, job),
         (Envelope { provider_ref: Some(reference), .. }, _) => keys::ref_pk(provider, reference),
         (_, Consumer::Outbound) => forward_key(operation, envelope),
+        (Envelope { fetch: Some(When::Always), .. }, _) => {
+            format!("{}|{}", keys::event_pk(&operation.event), escape(operation.item.as_str()))
+        }
         _ => provider.to_string(),
     };
     hex_sha256(&key)
@@ -98,6 +104,33 @@ mod tests {
         assert_eq!(Message::from_json(&message.to_json()).unwrap(), message);
         let error = Message::from_json(r#"{"secret":"canary"}"#).unwrap_err();
         assert!(!error.contains("canary"), "{error}");
+    }
+
+    /// Thin events of one provider do not wait for each other; once one is whole, its order is its job's and wallet's.
+    #[test]
+    fn each_thin_event_is_a_group_until_it_is_known_whose_it_is() {
+        let thin = Envelope { fetch: Some(When::Always), ..Envelope::default() };
+        let of = |event: &str, item: &str, name, envelope: &Envelope| {
+            let item = ItemId::new(item).unwrap();
+            group(&OperationKey { event: event.parse().unwrap(), item, name }, envelope)
+        };
+        let settle = OperationName::SettleUsage;
+        let first = of("acme/e1", "-", settle, &thin);
+        assert_ne!(first, of("acme/e2", "-", settle, &thin));
+        assert_ne!(first, of("acme/e1", "b", settle, &thin), "the items of a delivery are of different jobs");
+        assert_eq!(first, of("acme/e1", "-", OperationName::AdjustUsage, &thin));
+        // Without a fetch nothing but the provider is known of it, as before.
+        let bare = Envelope::default();
+        assert_eq!(of("acme/e1", "-", settle, &bare), of("acme/e2", "-", settle, &bare));
+        let whole = Envelope {
+            tenant: Some("t1".parse().unwrap()),
+            wallet: Some("w1".parse().unwrap()),
+            provider_ref: Some("p-1".parse().unwrap()),
+            ..thin
+        };
+        assert_eq!(of("acme/e1", "-", settle, &whole), hex_sha256("W|t1|w1"));
+        let complete = OperationName::CompleteJob;
+        assert_eq!(of("acme/e1", "-", complete, &whole), of("acme/e2", "-", complete, &whole));
     }
 
     #[test]

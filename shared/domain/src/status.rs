@@ -206,10 +206,12 @@ pub fn event_status(receipt: &Receipt, stages: &[(OperationName, Stage)]) -> Eve
         return if empty.answer() == "ignored" { EventStatus::Ignored } else { EventStatus::Quarantined };
     }
     let any = |stage: Stage| stages.iter().any(|(_, s)| *s == stage);
+    // What was fetched did nothing by itself.
+    let effect = stages.iter().any(|(name, stage)| *name != OperationName::Fetch && *stage == Stage::Done);
     let job_done = stages.iter().any(|(n, s)| *n == OperationName::CompleteJob && s.is_final());
     let money_open = stages.iter().any(|(n, s)| *n == OperationName::SettleUsage && *s == Stage::Processing);
     match () {
-        () if any(Stage::NeedsReview) && any(Stage::Done) => EventStatus::PartiallyFailed,
+        () if any(Stage::NeedsReview) && effect => EventStatus::PartiallyFailed,
         () if any(Stage::NeedsReview) => EventStatus::NeedsReview,
         () if any(Stage::Retrying) => EventStatus::Retrying,
         () if job_done && money_open => EventStatus::BillingPending,
@@ -245,5 +247,27 @@ pub fn job_status(records: &JobRecords, ledger: &JobLedger) -> JobStatus {
             let settled = last.outcome != Outcome::Success || own(close) || given_up || ledger.late.iter().any(own);
             if settled { JobStatus::BillingSettled } else { JobStatus::BillingPending }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+    use super::*;
+    use crate::envelope::Envelope;
+
+    /// Partly failed means that something took effect; that something was fetched is none.
+    #[test]
+    fn a_fetch_alone_does_not_make_a_review_a_partial_failure() {
+        use OperationName::{CompleteJob, Fetch, SettleUsage};
+        let plan = [Fetch, CompleteJob, SettleUsage].map(|name| crate::receipt::Planned { item: ItemId::only(), name });
+        let event = "acme/e".parse().unwrap();
+        let receipt = crate::own::receipt(event, "job.completed", Envelope::default(), plan.to_vec(), 5);
+        let status = |job, money| {
+            event_status(&receipt, &[(Fetch, Stage::Done), (CompleteJob, job), (SettleUsage, money)]).name()
+        };
+        assert_eq!(status(Stage::NeedsReview, Stage::NeedsReview), "needs-review");
+        assert_eq!(status(Stage::Done, Stage::NeedsReview), "partially-failed");
+        assert_eq!(status(Stage::Done, Stage::Done), "completed");
     }
 }

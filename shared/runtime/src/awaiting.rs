@@ -4,7 +4,7 @@
 //! due; the looks in between are for the case that it died before it could.
 
 use domain::decide::NoEffect;
-use domain::fetch::with_reason;
+use domain::fetch::{Awaited, with_reason};
 use domain::operation::Class;
 use domain::receipt::{Planned, Receipt};
 use store::StoreError;
@@ -23,16 +23,20 @@ impl App {
 
     /// The verdict on work that waits for what is fetched, unless its own effect exists: a person may have settled it by
     /// other means.
-    pub(crate) async fn awaiting(&self, work: &Work, awaited: &str) -> Result<NoEffect, StoreError> {
+    pub(crate) async fn awaiting(&self, work: &Work, awaited: &Awaited) -> Result<NoEffect, StoreError> {
         let plan = vec![Planned { item: work.key.item.clone(), name: work.key.name }];
         let own = Receipt { plan, ..work.receipt.clone() };
         let effects = self.store.effects_of(&own).await?;
         if effects.effect(&work.key, work.record.as_ref()).is_some() {
             return Ok(NoEffect::Done);
         }
+        let awaited = match awaited {
+            Awaited::Fetch(why) => why,
+            Awaited::GivenUp(note) => return Ok(NoEffect::Review(Class::NotPossible, note.clone())),
+        };
         Ok(match work.ask(self).over_limit() {
             Some(limit) => with_reason(limit, awaited),
-            None => NoEffect::Until(Class::NotYet, awaited.to_owned(), self.next_look_ms(work.receipt.arrival_ms)),
+            None => NoEffect::Until(Class::NotYet, awaited.clone(), self.next_look_ms(work.receipt.arrival_ms)),
         })
     }
 }

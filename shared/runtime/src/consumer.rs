@@ -10,6 +10,7 @@ use std::panic::AssertUnwindSafe;
 use domain::decide::{Ask, NoEffect};
 use domain::envelope::Envelope;
 use domain::event::{By, EventRef};
+use domain::fetch::Awaited;
 use domain::limits::DEFER_FIRST_AT_RECEIVE;
 use domain::message::Message;
 use domain::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState};
@@ -39,8 +40,8 @@ pub struct Work {
     pub record: Option<OperationRecord>,
     /// The generation of the message at hand.
     pub generation: u32,
-    /// Why it waits for what is fetched for its event; none where it does not.
-    pub awaits: Option<String>,
+    /// What keeps it back for want of what is fetched for its event; none where nothing does.
+    pub awaits: Option<Awaited>,
 }
 
 impl Work {

@@ -63,6 +63,10 @@ pub enum Attached {
     Other,
 }
 
+fn attached_ref(item: &Item) -> Option<ProviderRef> {
+    text(item, "rf").and_then(|rf| ProviderRef::new(rf).ok())
+}
+
 impl Store {
     /// The job that a provider's reference leads to, strongly consistent.
     ///
@@ -82,6 +86,15 @@ impl Store {
         item.map(|item| decode("job", item)).transpose()
     }
 
+    /// The provider's reference that was attached to the job after its submission, strongly consistent.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn get_attached(&self, tenant: &TenantId, job: &JobId) -> Result<Option<ProviderRef>, StoreError> {
+        let item = self.get(&self.names.jobs, &keys::job_pk(tenant, job), keys::ATTACHED).await?;
+        Ok(item.as_ref().and_then(attached_ref))
+    }
+
     pub(crate) async fn get(&self, table: &str, pk: &str, sk: &str) -> Result<Option<Item>, StoreError> {
         let get = self.client.get_item().table_name(table).key("pk", s(pk)).key("sk", s(sk));
         let get = get.consistent_read(self.consistent);
@@ -97,7 +110,7 @@ impl Store {
         for item in self.query_range(&self.names.jobs, &keys::job_pk(tenant, job), None).await? {
             match text(&item, "sk") {
                 Some(keys::JOB) => found = Some(decode::<Job>("job", item)?),
-                Some(keys::ATTACHED) => attached = text(&item, "rf").and_then(|rf| ProviderRef::new(rf).ok()),
+                Some(keys::ATTACHED) => attached = attached_ref(&item),
                 Some(sk) if sk.starts_with("h|") => extensions.push(decode::<Extension>("hold extension", item)?),
                 Some(sk) if sk.starts_with("t|") => transitions.push(decode::<Transition>("transition", item)?),
                 _ => {}

@@ -1,6 +1,8 @@
 //! What an event lacks is fetched from its provider once, frozen under the event, and then its operations run.
 
 mod answers;
+mod costs;
+mod jobs;
 mod others;
 mod provider;
 mod races;

@@ -2,10 +2,10 @@
 
 use super::*;
 
-const THIN: &str = r#"fetch = { from = "http:runs", path = "/v1/things/{data.thing}", when = "always", fields = { ref = "body:/id", model = "body:/model", usage = "body:/usage" } }, data = { thing = "body:/thing" }"#;
+pub const THIN: &str = r#"fetch = { from = "http:runs", path = "/v1/things/{data.thing}", when = "always", fields = { ref = "body:/id", model = "body:/model", usage = "body:/usage" } }, data = { thing = "body:/thing" }"#;
 
 /// All that such an event says. The odd characters stand for themselves.
-fn thin() -> String {
+pub fn thin() -> String {
     json!({"type": "job.completed", "timestamp": "2026-11-29T12:00:00Z", "thing": "a/b ?1"}).to_string()
 }
 

@@ -111,6 +111,11 @@ async fn a_success_without_usage_is_settled_with_the_usage_of_the_list() {
     assert_eq!(job["settlements"][0]["by"], "acme/msg_1", "the deciding event is the settled event: {job}");
     assert_eq!(job["settlements"][0]["captured"], "0.008700");
     assert_eq!(state(&world, "msg_1", domain::operation::OperationName::SettleUsage).await.0, "done");
+    // Another event that says as little as the first did has nothing that could contradict it.
+    accepted(&world, "msg_2", &event_body("job.completed", "j1", json!({}))).await;
+    world.drain().await.unwrap();
+    let second = state(&world, "msg_2", domain::operation::OperationName::SettleUsage).await;
+    assert_eq!(second, ("noop".to_owned(), "already-done".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]

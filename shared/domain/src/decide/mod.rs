@@ -87,9 +87,17 @@ impl Ask<'_> {
         exhausted(self.record?, self.policy, self.now_ms)
     }
 
-    /// The receiver's checks, repeated where the job was not known at receipt.
+    /// The receiver's checks, repeated where the job was not known at receipt: of what the event told, and of what was
+    /// fetched for it beside that.
     pub fn contradicts(&self, job: &Job) -> Option<NoEffect> {
-        let note = mismatch(&self.by.event.provider, self.envelope, &JobRef::from(job), job.provider_ref.as_ref())?;
+        let known = JobRef::from(job);
+        let differs = |said: &Envelope| mismatch(&self.by.event.provider, said, &known, job.provider_ref.as_ref());
+        let with_fetched = || {
+            let fetched = self.envelope.fetched.as_ref()?;
+            let note = differs(&self.envelope.clone().filled_by(&fetched.envelope))?;
+            Some(format!("with what {} answered, {note}", fetched.from))
+        };
+        let note = differs(self.envelope).or_else(with_fetched)?;
         Some(NoEffect::Review(Class::Mismatch, note))
     }
 }

@@ -77,11 +77,12 @@ pub fn decide(ask: &Ask<'_>, view: &View<'_>) -> Decision {
 }
 
 /// Where the event stands among the job's transitions, by the usage that is billed: a fetched one counts, and so does the
-/// one that was captured for a transition whose event told none.
+/// one that was captured for a transition whose event told none. An event that has none itself has nothing to compare.
 fn stands(ask: &Ask<'_>, outcome: Outcome, records: &JobRecords, ledger: &JobLedger) -> Standing {
     let mut envelope = Cow::Borrowed(ask.envelope);
     let mut transitions = Cow::Borrowed(records.transitions.as_slice());
-    if let Some(last) = records.transitions.last().filter(|_| outcome == Outcome::Success) {
+    let compares = outcome == Outcome::Success && ask.envelope.billed_usage().is_some();
+    if let Some(last) = records.transitions.last().filter(|_| compares) {
         let mut settled = ledger.close.iter().chain(&ledger.late);
         let entry = settled.find(|entry| entry.version == Some(last.version));
         let captured = entry.and_then(|entry| entry.usage.clone()).filter(|_| last.usage.is_none());
