@@ -135,6 +135,6 @@ async fn under_losses_and_delays_each_job_is_told_in_the_order_in_which_it_happe
         ];
         assert_eq!(own, by_hand, "{told:?}");
     }
-    // Six jobs with four events each.
-    assert!(flaky.0.load(Ordering::SeqCst) > 24 && told.len() > 24, "losses and repetitions happened");
+    // Six jobs with four events each, and more calls than those: what is lost is sent again, and the queue may know it again.
+    assert!(flaky.0.load(Ordering::SeqCst) > 24, "losses happened");
 }

@@ -17,6 +17,8 @@ use runtime::opened::Opened;
 
 /// Bytes of one page at most: 4 MiB.
 const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// The longest wait for a turn.
+const MAX_PAUSE_MS: i64 = 10_000;
 /// Entries of one list at most.
 const MAX_ENTRIES: usize = 100_000;
 
@@ -122,7 +124,8 @@ impl<'p> Desk<'p> {
         match gates.admit(self.table, clock.now_ms()) {
             Admission::Go(0) => {}
             Admission::Go(pause_ms) => pause(pause_ms).await,
-            Admission::Busy(due_ms) => pause(due_ms - clock.now_ms()).await,
+            Admission::Busy(due_ms) if due_ms - clock.now_ms() <= MAX_PAUSE_MS => pause(due_ms - clock.now_ms()).await,
+            Admission::Busy(_) => return Err(CallError::NotSent("it asked to be left alone for longer")),
             Admission::Down(_) => return Err(CallError::NotSent("it did not answer several times in a row")),
         }
         let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];
