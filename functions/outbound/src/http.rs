@@ -8,7 +8,8 @@ use domain::limits::MAX_ANSWER_BYTES;
 use domain::outcome::Answer;
 use domain::profile::HttpDestination;
 use runtime::App;
-use runtime::call::{Call, CallError};
+use runtime::call::{Call, Reply, answer};
+use runtime::opened::Opened;
 use signature::{Headers, Recipe, Request, Secret, Verifier};
 
 /// Whose variables are to be set.
@@ -21,8 +22,7 @@ pub const FIRST_SENT_HEADER: &str = "hookledger-first-sent";
 /// A destination with its address and what opens it.
 pub(crate) struct Http<'a> {
     pub(crate) table: &'a HttpDestination,
-    base: &'a str,
-    auth: Option<(String, String)>,
+    opened: Opened<'a>,
     signer: Option<Verifier>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Http<'a> {
             let secret = Secret::new(variable, app.destinations.needed(variable, FUNCTION)?);
             Verifier::new(recipe, vec![secret]).map_err(|error| format!("environment variable {variable}: {error}"))
         });
-        Ok(Self { table, base: opened.base, auth: opened.auth, signer: signer.transpose()? })
+        Ok(Self { table, opened, signer: signer.transpose()? })
     }
 
     /// One try.
@@ -47,7 +47,7 @@ impl<'a> Http<'a> {
         let mut headers: Vec<(String, String)> =
             frozen.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         headers.push((self.table.key_header.clone(), key.clone()));
-        headers.extend(self.auth.clone());
+        headers.extend(self.opened.auth.clone());
         if let Some(signer) = &self.signer {
             let none = Headers::default();
             let request =
@@ -71,41 +71,25 @@ impl<'a> Http<'a> {
 
     /// Asks for what stands at a path.
     pub(crate) async fn get(&self, app: &App, path: &str) -> Answer {
-        self.call(app, "GET", path, self.reading(), Vec::new()).await
-    }
-
-    /// The headers of a request that changes nothing.
-    fn reading(&self) -> Vec<(String, String)> {
-        let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];
-        let own = |name: &str| name != "accept";
-        let named = self.table.headers.iter().filter(|(name, _)| own(name));
-        headers.extend(named.map(|(name, value)| (name.clone(), value.clone())));
-        headers.extend(self.auth.clone());
-        headers
+        self.call(app, "GET", path, self.opened.reading(self.table), Vec::new()).await
     }
 
     async fn call(&self, app: &App, method: &str, path: &str, headers: Vec<(String, String)>, body: Vec<u8>) -> Answer {
         let call = Call {
             method: method.to_owned(),
-            url: format!("{}{path}", self.base),
+            url: format!("{}{path}", self.opened.base),
             headers,
             body,
             max_bytes: MAX_ANSWER_BYTES,
             timeout: Duration::from_millis(u64::from(self.table.timeout_ms)),
         };
-        let answer = match app.destinations.caller.call(call).await {
-            Ok(reply) => {
-                // What is refused for now says for how long (RFC 6585, 4; RFC 9110, 15.6.4).
-                if let (429 | 503, Some(seconds)) = (reply.status, reply.retry_after_s) {
-                    app.destinations.gates.hold(self.table, seconds, app.clock.now_ms());
-                }
-                Answer::Status { status: reply.status, body: reply.body }
-            }
-            Err(CallError::NotSent(why)) => Answer::NotSent(why.to_owned()),
-            Err(CallError::Lost(why)) => Answer::Lost(why.to_owned()),
-        };
-        let answered = matches!(answer, Answer::Status { status, .. } if status < 500);
-        app.destinations.gates.report(self.table, answered, app.clock.now_ms());
-        answer
+        let called = app.destinations.caller.call(call).await;
+        let now_ms = app.clock.now_ms();
+        // What is refused for now says for how long (RFC 6585, 4; RFC 9110, 15.6.4).
+        if let Ok(Reply { status: 429 | 503, retry_after_s: Some(seconds), .. }) = &called {
+            app.destinations.gates.hold(self.table, *seconds, now_ms);
+        }
+        app.destinations.gates.report(self.table, called.as_ref().is_ok_and(|reply| reply.status < 500), now_ms);
+        answer(called)
     }
 }

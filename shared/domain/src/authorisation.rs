@@ -13,7 +13,7 @@ use crate::decide::NoEffect;
 use crate::decide::posting::Posting;
 use crate::envelope::Envelope;
 use crate::event::EventRef;
-use crate::ids::{IdError, ItemId, JobId, TenantId, escape};
+use crate::ids::{IdError, ItemId, JobId, TenantId};
 use crate::job::Job;
 use crate::keys;
 use crate::money::Micros;
@@ -56,8 +56,7 @@ pub enum Close {
 /// # Errors
 /// [`IdError`] never, as of [`charge::event_of`].
 pub fn event_of(job: &Job) -> Result<EventRef, IdError> {
-    let key = format!("{}|{}", escape(job.tenant.as_str()), escape(job.job.as_str()));
-    own::event(own::id_of(AUTHORISE, &key))
+    charge::step_of(AUTHORISE, &job.tenant, Some(&job.job), &[])
 }
 
 /// The key of its intent; `to` is the payment provider's name in the wallet's terms.
@@ -73,8 +72,7 @@ pub fn key_of(job: &Job, to: &str) -> Result<OperationKey, IdError> {
 /// # Errors
 /// [`IdError`] never, as of [`charge::event_of`].
 pub fn capture_of(tenant: &TenantId, job: &JobId) -> Result<EventRef, IdError> {
-    let key = format!("{}|{}|{}", escape(tenant.as_str()), escape(job.as_str()), keys::CLOSE);
-    own::event(own::id_of(CAPTURE, &key))
+    charge::step_of(CAPTURE, tenant, Some(job), &[keys::CLOSE])
 }
 
 /// True for the event of an authorisation.

@@ -13,7 +13,7 @@ use crate::authorisation::{AUTHORISE, CAPTURE, Close, VOID};
 use crate::decide::posting::Posting;
 use crate::envelope::Envelope;
 use crate::event::EventRef;
-use crate::ids::{IdError, ItemId, Reference, escape, percent};
+use crate::ids::{IdError, ItemId, JobId, Reference, TenantId, escape, percent};
 use crate::intent::{HttpCall, Intent};
 use crate::keys;
 use crate::ledger::{Entry, EntryKind};
@@ -53,8 +53,17 @@ pub fn is_of(event: &EventRef) -> bool {
 /// # Errors
 /// [`IdError`] never: the slug is ours, and a longer key is named by its hash, behind the same prefix.
 pub fn event_of(kind: &str, entry: &Entry, sort_key: &str) -> Result<EventRef, IdError> {
-    let job = entry.job.as_ref().map(|job| escape(job.as_str())).unwrap_or_default();
-    own::event(own::id_of(kind, &format!("{}|{job}|{sort_key}", escape(entry.tenant.as_str()))))
+    step_of(kind, &entry.tenant, entry.job.as_ref(), &[sort_key])
+}
+
+/// The event of a step of a job at a payment provider, by the settlement's key, if it has one.
+pub(crate) fn step_of(
+    kind: &str, tenant: &TenantId, job: Option<&JobId>, sort_key: &[&str],
+) -> Result<EventRef, IdError> {
+    let job = job.map(|job| escape(job.as_str())).unwrap_or_default();
+    let of_job = [escape(tenant.as_str()), job];
+    let parts: Vec<&str> = of_job.iter().map(String::as_str).chain(sort_key.iter().copied()).collect();
+    own::event(own::id_of(kind, &parts.join("|")))
 }
 
 /// The key of a charge's intent.

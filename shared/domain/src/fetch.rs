@@ -68,6 +68,23 @@ pub struct Fetched {
     pub envelope: Envelope,
 }
 
+/// Does something with each member that both a body and an answer may give, but for the usage; so the list stands once.
+macro_rules! each_member {
+    ($apply:ident, $own:expr, $other:expr) => {
+        $apply(&mut $own.tenant, &$other.tenant);
+        $apply(&mut $own.job, &$other.job);
+        $apply(&mut $own.provider_ref, &$other.provider_ref);
+        $apply(&mut $own.model, &$other.model);
+        $apply(&mut $own.wallet, &$other.wallet);
+        $apply(&mut $own.currency, &$other.currency);
+        $apply(&mut $own.sequence, &$other.sequence);
+        $apply(&mut $own.reference, &$other.reference);
+        $apply(&mut $own.amount, &$other.amount);
+        $apply(&mut $own.booking, &$other.booking);
+        $apply(&mut $own.version, &$other.version);
+    };
+}
+
 /// The identity members on which two say different things: the first one's name. Its values stay out of the words.
 fn differs(told: &Envelope, found: &Envelope) -> Option<&'static str> {
     fn two<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> bool {
@@ -101,17 +118,7 @@ impl Envelope {
                 own.clone_from(found);
             }
         }
-        fill(&mut self.tenant, &found.tenant);
-        fill(&mut self.job, &found.job);
-        fill(&mut self.provider_ref, &found.provider_ref);
-        fill(&mut self.model, &found.model);
-        fill(&mut self.wallet, &found.wallet);
-        fill(&mut self.currency, &found.currency);
-        fill(&mut self.sequence, &found.sequence);
-        fill(&mut self.reference, &found.reference);
-        fill(&mut self.amount, &found.amount);
-        fill(&mut self.booking, &found.booking);
-        fill(&mut self.version, &found.version);
+        each_member!(fill, self, found);
         if self.usage_problem.is_empty() {
             fill(&mut self.usage, &found.usage);
         }
@@ -121,23 +128,15 @@ impl Envelope {
     /// Without the members that `told` has itself: they are compared, and neither kept nor said to be fetched.
     #[must_use]
     fn beyond(mut self, told: &Self) -> Self {
-        fn drop_told<T>(own: &mut Option<T>, told: bool) {
-            if told {
+        fn drop_told<T>(own: &mut Option<T>, told: &Option<T>) {
+            if told.is_some() {
                 *own = None;
             }
         }
-        drop_told(&mut self.tenant, told.tenant.is_some());
-        drop_told(&mut self.job, told.job.is_some());
-        drop_told(&mut self.provider_ref, told.provider_ref.is_some());
-        drop_told(&mut self.model, told.model.is_some());
-        drop_told(&mut self.wallet, told.wallet.is_some());
-        drop_told(&mut self.currency, told.currency.is_some());
-        drop_told(&mut self.sequence, told.sequence.is_some());
-        drop_told(&mut self.usage, told.usage.is_some() || !told.usage_problem.is_empty());
-        drop_told(&mut self.reference, told.reference.is_some());
-        drop_told(&mut self.amount, told.amount.is_some());
-        drop_told(&mut self.booking, told.booking.is_some());
-        drop_told(&mut self.version, told.version.is_some());
+        each_member!(drop_told, self, told);
+        if told.usage.is_some() || !told.usage_problem.is_empty() {
+            self.usage = None;
+        }
         self
     }
 

@@ -66,6 +66,11 @@ pub fn parse_scaled(text: &str, decimals: usize) -> Result<i64, MoneyError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Micros(i64);
 
+/// Micros in one minor unit (a cent) of so many decimals; `None` for more than micros have.
+pub fn minor_unit(digits: u32) -> Option<i64> {
+    6_u32.checked_sub(digits).and_then(|zeros| 10_i64.checked_pow(zeros))
+}
+
 impl Micros {
     /// Nothing.
     pub const ZERO: Self = Self(0);
@@ -76,6 +81,15 @@ impl Micros {
     /// [`MoneyError::TooLarge`] beyond [`MAX_MICROS`].
     pub fn new(micros: i64) -> Result<Self, MoneyError> {
         if (-MAX_MICROS..=MAX_MICROS).contains(&micros) { Ok(Self(micros)) } else { Err(MoneyError::TooLarge) }
+    }
+
+    /// From a count of minor units (cents) of so many decimals.
+    ///
+    /// # Errors
+    /// [`MoneyError::TooLarge`] beyond [`MAX_MICROS`], or for more decimals than micros have.
+    pub fn from_minor(minor: i64, digits: u32) -> Result<Self, MoneyError> {
+        let micros = minor_unit(digits).and_then(|unit| minor.checked_mul(unit));
+        micros.ok_or(MoneyError::TooLarge).and_then(Self::new)
     }
 
     /// The count of micros.

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Account, Entry, Line};
-use crate::money::{Micros, MoneyError, as_number};
+use crate::money::{Micros, MoneyError, as_number, minor_unit};
 
 /// Longest id of a customer or a payment method, in bytes.
 pub const MAX_ID_BYTES: usize = 200;
@@ -65,7 +65,7 @@ impl Postpaid {
 
     /// Micros in one minor unit.
     fn unit(&self) -> i64 {
-        10_i64.pow(6_u32.saturating_sub(self.minor_digits))
+        minor_unit(self.minor_digits).unwrap_or(1) // a file gives six at most
     }
 
     /// How many minor units an amount of whole ones is.

@@ -9,6 +9,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use domain::outcome::Answer;
+
 /// One request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Call {
@@ -62,6 +64,15 @@ pub enum CallError {
 
 /// What a call gives.
 pub type Called<'a> = Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Send + 'a>>;
+
+/// What a call gave, as the rules of a destination read it.
+pub fn answer(called: Result<Reply, CallError>) -> Answer {
+    match called {
+        Ok(reply) => Answer::Status { status: reply.status, body: reply.body },
+        Err(CallError::NotSent(why)) => Answer::NotSent(why.to_owned()),
+        Err(CallError::Lost(why)) => Answer::Lost(why.to_owned()),
+    }
+}
 
 /// Sends over HTTP.
 pub trait Caller: Send + Sync + Debug {

@@ -15,6 +15,17 @@ pub struct Opened<'a> {
     pub auth: Option<(String, String)>,
 }
 
+impl Opened<'_> {
+    /// The headers of a request that changes nothing: the table's own, and what authorises.
+    pub fn reading(&self, table: &HttpDestination) -> Vec<(String, String)> {
+        let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];
+        let named = table.headers.iter().filter(|(name, _)| *name != "accept");
+        headers.extend(named.map(|(name, value)| (name.clone(), value.clone())));
+        headers.extend(self.auth.clone());
+        headers
+    }
+}
+
 impl Destinations {
     /// What a variable of a destination holds.
     ///

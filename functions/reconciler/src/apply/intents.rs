@@ -5,9 +5,10 @@ use domain::envelope::Envelope;
 use domain::event::{EventId, EventRef};
 use domain::ids::{ItemId, Provider, Reference};
 use domain::intent::step::accepted;
+use domain::money::Micros;
 use domain::operation::{Class, OperationKey, OperationName};
 use domain::receipt::{Planned, Receipt};
-use domain::reconcile::{Case, CaseClass, Decision, ListedEffect, Resolution, Subject, micros_of};
+use domain::reconcile::{Case, CaseClass, Decision, ListedEffect, Resolution, Subject};
 use runtime::App;
 use store::{IntentPut, StoreError};
 
@@ -86,7 +87,7 @@ async fn tell(
         return Err(not_possible(format!("the charge is in {}, and the list says {listed}", currency.code())));
     }
     let minor = if name == OperationName::FundWallet { effect.paid } else { effect.refunded };
-    let amount = minor.and_then(|minor| micros_of(minor, app.profiles.minor_digits(charges, currency)));
+    let amount = minor.and_then(|minor| Micros::from_minor(minor, app.profiles.minor_digits(charges, currency)).ok());
     let amount = amount.ok_or_else(|| not_possible("the list has no amount that can be posted"))?;
     let named = |_| not_possible("the list's id of the payment is too long");
     let reference = Reference::new(effect.id.as_str()).map_err(named)?;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use domain::intent::Intent;
 use domain::limits::MAX_ANSWER_BYTES;
-use domain::outcome::{Answer, LookUp, Seen, look};
+use domain::outcome::{LookUp, Seen, look};
 use domain::profile::{EffectList, HttpDestination};
 use domain::reconcile::{ListedEffect, read_effects};
 use runtime::App;
-use runtime::call::{Call, CallError, Reply};
+use runtime::call::{Call, CallError, Reply, answer};
 use runtime::fetch::FetchError;
 use runtime::gate::Admission;
 use runtime::opened::Opened;
@@ -111,12 +111,7 @@ impl<'p> Desk<'p> {
     pub(super) async fn look_up(&self, lookup: &LookUp, intent: &Intent) -> Seen {
         let key = intent.deduplication_id();
         let Some(path) = &self.table.lookup_path else { return Seen::Unclear("there is no look-up".to_owned()) };
-        let answer = match self.get(&path.replace("{key}", &key), MAX_ANSWER_BYTES).await {
-            Ok(reply) => Answer::Status { status: reply.status, body: reply.body },
-            Err(CallError::NotSent(why)) => Answer::NotSent(why.to_owned()),
-            Err(CallError::Lost(why)) => Answer::Lost(why.to_owned()),
-        };
-        look(lookup, &key, &answer)
+        look(lookup, &key, &answer(self.get(&path.replace("{key}", &key), MAX_ANSWER_BYTES).await))
     }
 
     async fn get(&self, path: &str, max_bytes: usize) -> Result<Reply, CallError> {
@@ -128,14 +123,10 @@ impl<'p> Desk<'p> {
             Admission::Busy(_) => return Err(CallError::NotSent("it asked to be left alone for longer")),
             Admission::Down(_) => return Err(CallError::NotSent("it did not answer several times in a row")),
         }
-        let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];
-        let named = self.table.headers.iter().filter(|(name, _)| *name != "accept");
-        headers.extend(named.map(|(name, value)| (name.clone(), value.clone())));
-        headers.extend(self.opened.auth.clone());
         let called = self.app.destinations.caller.call(Call {
             method: "GET".to_owned(),
             url: format!("{}{path}", self.opened.base),
-            headers,
+            headers: self.opened.reading(self.table),
             body: Vec::new(),
             max_bytes,
             timeout: Duration::from_millis(u64::from(self.table.timeout_ms)),

@@ -12,8 +12,7 @@ pub(super) fn to_micros(
     let currency = currency.ok_or_else(|| MoneyError::UnknownCurrency(String::new()))?;
     let digits = own.get(currency.code()).copied().unwrap_or_else(|| currency.minor_digits());
     let minor: i64 = text.parse().map_err(|_| MoneyError::NotDecimal(text.chars().take(40).collect()))?;
-    let scale = 6_u32.checked_sub(digits).and_then(|zeros| 10_i64.checked_pow(zeros)).ok_or(MoneyError::TooLarge)?;
-    minor.checked_mul(scale).ok_or(MoneyError::TooLarge).and_then(Micros::new).map(Micros::get)
+    Micros::from_minor(minor, digits).map(Micros::get)
 }
 
 /// What was refunded of what was captured, where the rest of an authorisation is counted as refunded too; nothing is taken

@@ -3,23 +3,16 @@
 
 use crate::profile::Profiles;
 
-const GOOD: &str = r#"[providers.mine]
-owner = "team"
-signature = { scheme = "stripe" }
-secrets = ["MINE_SECRET"]
-retry_window_hours = 72
-tenants = ["*"]
-event_id = "body:/id"
-event_type = "body:/type"
-retention_days = 0
-[providers.mine.events.booked]
+const GOOD: &str = mine!(
+    r#"[providers.mine.events.booked]
 operations = ["create-job"]
 fields = { tenant = "body:/t", wallet = "body:/w", booking = "body:/b", version = "body:/v", model = "body:/m", amount = "body:/a" }
 board = { to = "http:board", body = { "/title" = "body:/title", "/at/day" = "header:x-day" }, update = { path = "/v1/jobs/{id}" }, attach_ref = true }
 [destinations.board]
 url = "env:BOARD_URL"
 id = "/id"
-"#;
+"#
+);
 
 fn refused(from: &str, to: &str) -> (usize, String) {
     let text = GOOD.replace(from, to);

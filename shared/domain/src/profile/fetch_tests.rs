@@ -4,16 +4,8 @@
 use super::*;
 use crate::profile::Profiles;
 
-const GOOD: &str = r#"[providers.mine]
-owner = "team"
-signature = { scheme = "stripe" }
-secrets = ["MINE_SECRET"]
-retry_window_hours = 72
-tenants = ["*"]
-event_id = "body:/id"
-event_type = "body:/type"
-retention_days = 0
-[providers.mine.events.done]
+const GOOD: &str = mine!(
+    r#"[providers.mine.events.done]
 outcome = "success"
 operations = ["complete-job", "settle-usage"]
 fields = { ref = "body:/run" }
@@ -21,7 +13,8 @@ data = { region = "body:/region" }
 fetch = { from = "http:api", path = "/v1/{data.region}/runs/{ref}?full=1", when = "usage-missing", fields = { usage = "body:/usage", ref = "body:/id" } }
 [destinations.api]
 url = "env:API_URL"
-"#;
+"#
+);
 
 fn rule(text: &str) -> EventRule {
     Profiles::parse(text).unwrap().get("mine").unwrap().rule("done").unwrap().clone()

@@ -11,19 +11,12 @@ use super::{Profiles, Raw, RawEvent, RawFields, RawOnlyIf, RawPolicies, RawTime}
 use crate::config::shape::Kind;
 use crate::config::shape::fields::{of_loader, of_shape};
 
-const GOOD: &str = r#"[providers.mine]
-owner = "team"
-signature = { scheme = "stripe" }
-secrets = ["MINE_SECRET"]
-retry_window_hours = 72
-tenants = ["*"]
-event_id = "body:/id"
-event_type = "body:/type"
-retention_days = 0
-[providers.mine.events."done.now"]
+const GOOD: &str = mine!(
+    r#"[providers.mine.events."done.now"]
 outcome = "success"
 operations = ["complete-job", "settle-usage"]
-"#;
+"#
+);
 
 fn refused(text: &str) -> Vec<(usize, String)> {
     Profiles::parse(text).unwrap_err().findings.into_iter().map(|f| (f.line, f.field)).collect()

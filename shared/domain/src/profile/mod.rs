@@ -1,6 +1,19 @@
 //! A provider's profile: where its events carry what, which types lead to which operations, and
 //! which limits and policies hold. Profiles are data (`infra/providers.toml`), not code.
 
+/// A provider that a loader takes, in nine lines, with what a test adds.
+#[cfg(test)]
+macro_rules! mine {
+    ($rest:literal) => {
+        concat!(
+            "[providers.mine]\nowner = \"team\"\nsignature = { scheme = \"stripe\" }\nsecrets = [\"MINE_SECRET\"]\n",
+            "retry_window_hours = 72\ntenants = [\"*\"]\nevent_id = \"body:/id\"\nevent_type = \"body:/type\"\n",
+            "retention_days = 0\n",
+            $rest
+        )
+    };
+}
+
 mod board;
 mod charges;
 mod checks;

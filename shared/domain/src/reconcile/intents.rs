@@ -65,12 +65,6 @@ pub fn decisive(listed: &[ListedEffect]) -> Option<&ListedEffect> {
     listed.iter().min_by_key(|effect| effect.state)
 }
 
-/// Micros of an amount in minor units, as far as it can be one.
-pub fn micros_of(minor: i64, digits: u32) -> Option<Micros> {
-    let unit = 10_i64.pow(6_u32.saturating_sub(digits));
-    minor.checked_mul(unit).and_then(|micros| Micros::new(micros).ok())
-}
-
 /// Compares one intent with the entries under its key.
 pub fn compare_intent(view: &IntentView<'_>) -> Vec<Finding> {
     let Some(there) = decisive(view.listed) else { return missing(view).into_iter().collect() };
@@ -222,7 +216,7 @@ fn other_amount(view: &IntentView<'_>, there: &ListedEffect) -> Option<Finding> 
         there.id
     );
     let finding = finding(view, CaseClass::AmountDiffers, Action::Person, evidence).with_effect(there.clone());
-    let more = micros_of(minor, charge.digits).and_then(|amount| amount.minus(charge.amount).ok());
+    let more = Micros::from_minor(minor, charge.digits).and_then(|amount| amount.minus(charge.amount)).ok();
     Some(match more.filter(|_| same_currency) {
         Some(more) => finding.with_money(more, charge.currency),
         None => finding,
@@ -231,13 +225,13 @@ fn other_amount(view: &IntentView<'_>, there: &ListedEffect) -> Option<Finding> 
 
 fn untold(view: &IntentView<'_>, there: &ListedEffect) -> Option<Finding> {
     let charge = view.charge?;
-    let (posted, paid) = (charge.posted?, micros_of(there.paid?, charge.digits)?);
+    let (posted, paid) = (charge.posted?, Micros::from_minor(there.paid?, charge.digits).ok()?);
     if !posted.funded {
         let evidence = format!("the destination lists payment {} as paid, and nothing was posted for it", there.id);
         let finding = finding(view, CaseClass::PaymentUntold, Action::AcceptFromAuthority, evidence);
         return Some(finding.with_effect(there.clone()).with_money(paid, charge.currency));
     }
-    let refunded = micros_of(there.refunded?, charge.digits)?;
+    let refunded = Micros::from_minor(there.refunded?, charge.digits).ok()?;
     let more = refunded.minus(posted.reversed).ok().filter(|more| *more > Micros::ZERO)?;
     // When it went back says whether the webhook may still come; a list that does not say so is not waited for.
     if there.refunded_ms.is_some_and(|at_ms| view.now_ms - at_ms < LIST_GRACE_MS) {

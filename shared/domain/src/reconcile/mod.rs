@@ -20,7 +20,7 @@ mod wallets;
 
 pub use case::{Action, Case, CaseClass, CaseState, Decision, Finding, Resolution, Subject};
 pub use effects::{EffectPage, EffectState, ListedEffect, read_effects};
-pub use intents::{ChargeView, IntentView, Posted, compare_intent, decisive, micros_of, unknown_here};
+pub use intents::{ChargeView, IntentView, Posted, compare_intent, decisive, unknown_here};
 pub use jobs::{Compensation, JobView, compare_job, compensation, lacks_charge};
 pub use listing::{ListPage, Listed, ListedEntry, compare_listed, missing_at_provider, read_page};
 pub use receipts::compare_receipt;

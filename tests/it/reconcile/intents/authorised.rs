@@ -6,7 +6,7 @@ use local::world::WorldConfig;
 use serde_json::json;
 
 use super::desk::{At, Desk};
-use super::{applied_and_gone, found, later, nothing, settle};
+use super::{applied_and_gone, found, funded_once, later, nothing, settle};
 use crate::postpaid::stripe::Fault;
 use crate::postpaid::{Scene, config};
 
@@ -30,15 +30,7 @@ async fn what_is_held_is_no_case_and_a_capture_whose_webhook_was_lost_is_accepte
     later(&scene.world, 3).await;
     let case = applied_and_gone(&scene.world, "payment-untold/accept-from-authority/open").await;
     assert_eq!((&case["amount"], &case["effect"]["minor_paid"]), (&json!("12.340000"), &json!(1234)), "{case}");
-    let hand = [
-        "capture: receivable -12340000, rounding -5678, revenue 12345678",
-        "fund: receivable 12340000, external-funding -12340000",
-    ];
-    assert_eq!(scene.entries(), hand);
-    scene.succeeded("evt_1", &desk.stripe.kept()[0]).await;
-    assert_eq!(scene.of_stripe("evt_1").await, "noop already-done");
-    assert_eq!(scene.entries(), hand);
-    scene.clean().await;
+    funded_once(&scene, &desk).await;
 }
 
 #[tokio::test(start_paused = true)]

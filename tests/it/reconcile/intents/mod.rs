@@ -14,6 +14,7 @@ use local::world::{World, WorldConfig};
 use serde_json::{Value, json};
 
 use super::plant::{later, only, settle, told};
+use crate::harness::Rule;
 use crate::postpaid::{Scene, config};
 use desk::{At, Desk};
 
@@ -61,6 +62,30 @@ async fn applied_and_gone(world: &World, expected: &str) -> Value {
     settle(world).await;
     nothing(world, "last").await;
     case
+}
+
+/// The one case of a run is applied while answers are lost, and once more when none is.
+async fn applied_though_lost(world: &World, rule: &Rule, what: &str) {
+    let (_, run) = found(world, "first").await;
+    rule.start();
+    let (status, answer) = world.decide_case("first", &only(&run), "apply").await;
+    assert!(rule.hits() > 0 && [200, 503].contains(&status), "{what}: {answer}");
+    rule.stop();
+    let (status, case) = world.decide_case("first", &only(&run), "apply").await;
+    assert_eq!((status, &case["state"]), (200, &json!("resolved")), "{what}: {case}");
+}
+
+/// A capture of 12.345678, of which 0.005678 is carried, is funded once, whatever its webhook says later.
+async fn funded_once(scene: &Scene, desk: &Desk) {
+    let hand = [
+        "capture: receivable -12340000, rounding -5678, revenue 12345678",
+        "fund: receivable 12340000, external-funding -12340000",
+    ];
+    assert_eq!(scene.entries(), hand);
+    scene.succeeded("evt_1", &desk.stripe.kept()[0]).await;
+    assert_eq!(scene.of_stripe("evt_1").await, "noop already-done");
+    assert_eq!(scene.entries(), hand);
+    scene.clean().await;
 }
 
 /// How a case stands by now.

@@ -5,7 +5,7 @@ use local::stack::Function;
 use local::world::{Hooks, WorldConfig};
 use serde_json::json;
 
-use super::{applied_and_gone, found, later, nothing, only, settle, told, world};
+use super::{applied_and_gone, applied_though_lost, found, funded_once, later, nothing, only, settle, told, world};
 use crate::harness::Rule;
 use crate::postpaid::Scene;
 
@@ -20,15 +20,7 @@ async fn a_payment_whose_webhook_was_lost_is_accepted_from_the_list_and_a_late_o
     assert_eq!((&case["amount"], &case["currency"]), (&json!("12.340000"), &json!("USD")), "{case}");
     assert_eq!((&case["effect"]["id"], &case["effect"]["minor_paid"]), (&json!("pi_1"), &json!(1234)), "{case}");
     assert!(case["decisions"][0]["note"].as_str().unwrap().starts_with("accepted as stripe-billing/list#"), "{case}");
-    let hand = [
-        "capture: receivable -12340000, rounding -5678, revenue 12345678",
-        "fund: receivable 12340000, external-funding -12340000",
-    ];
-    assert_eq!(scene.entries(), hand);
-    scene.succeeded("evt_1", &desk.stripe.kept()[0]).await;
-    assert_eq!(scene.of_stripe("evt_1").await, "noop already-done");
-    assert_eq!(scene.entries(), hand);
-    scene.clean().await;
+    funded_once(&scene, &desk).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,13 +90,7 @@ async fn whatever_is_lost_while_a_payment_is_accepted_it_is_posted_once() {
         let (scene, _) = super::world_with(|config| WorldConfig { hooks, ..config }).await;
         scene.job("j1", "usd-1", 12_345_678).await;
         later(&scene.world, 3).await;
-        let (_, run) = found(&scene.world, "first").await;
-        rule.start();
-        let (status, answer) = scene.world.decide_case("first", &only(&run), "apply").await;
-        assert!(rule.hits() > 0 && [200, 503].contains(&status), "{operation} {part}: {answer}");
-        rule.stop();
-        let (status, case) = scene.world.decide_case("first", &only(&run), "apply").await;
-        assert_eq!((status, &case["state"]), (200, &json!("resolved")), "{case}");
+        applied_though_lost(&scene.world, &rule, &format!("{operation} {part}")).await;
         settle(&scene.world).await;
         scene.assert_owed("0.000000", "0.005678").await;
         nothing(&scene.world, "last").await;

@@ -6,7 +6,9 @@ use local::stack::Function;
 use local::world::{Hooks, WorldConfig};
 use serde_json::{Value, json};
 
-use super::{applied_and_gone, found, later, nothing, only, resolution, settle, world, world_with};
+use super::{
+    applied_and_gone, applied_though_lost, found, later, nothing, only, resolution, settle, world, world_with,
+};
 use crate::harness::Rule;
 use crate::postpaid::Scene;
 use crate::postpaid::stripe::Fault;
@@ -93,13 +95,7 @@ async fn whatever_is_lost_while_an_intent_is_settled_from_the_list_it_is_settled
         paid(&scene).await;
         later(&scene.world, 26).await;
         desk.misses("pi_1");
-        let (_, run) = found(&scene.world, "first").await;
-        rule.start();
-        let (status, answer) = scene.world.decide_case("first", &only(&run), "apply").await;
-        assert!(rule.hits() > 0 && [200, 503].contains(&status), "{operation} {part}: {answer}");
-        rule.stop();
-        let (status, case) = scene.world.decide_case("first", &only(&run), "apply").await;
-        assert_eq!((status, &case["state"]), (200, &json!("resolved")), "{case}");
+        applied_though_lost(&scene.world, &rule, &format!("{operation} {part}")).await;
         scene.world.minutes(10).await.unwrap();
         assert_eq!(scene.state("charge|t1|j1|c").await, "done already-done", "{operation} {part}");
         assert_eq!(desk.stripe.calls().len(), 1, "{operation} {part}");
