@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::authorisation::Authorisation;
 use domain::decide::posting::Posting;
 use domain::decide::settle::{self, Decision};
 use domain::ids::{JobId, TenantId, WalletId};
@@ -115,8 +116,8 @@ async fn read(app: &App, candidate: &Candidate<'_>, balance: &Balance) -> Result
     let ledger = app.store.load_ledger(&candidate.tenant, &candidate.job).await?;
     let job = app.store.load_job(&candidate.tenant, &candidate.job).await?;
     let authorisation = match &job {
-        Some(records) => Some(app.authorisation_of(&records.job, balance).await?),
-        None => None,
+        Some(records) => app.authorisation_of(&records.job, balance).await?,
+        None => Authorisation::Nothing,
     };
     Ok(Reads { balance: None, ledger, job, authorisation })
 }

@@ -4,13 +4,13 @@ use domain::authorisation::Authorisation;
 use domain::decide::posting::Posting;
 use domain::decide::settle::{self, Decision};
 use domain::decide::{NoEffect, adjust, extend, fund, payment};
-use domain::event::{EventId, EventRef};
-use domain::ids::{ItemId, JobId, Provider, TenantId, WalletId};
+use domain::event::EventId;
+use domain::ids::{ItemId, JobId, TenantId, WalletId};
 use domain::job::JobRecords;
 use domain::ledger::{Balance, JobLedger};
 use domain::money::Micros;
 use domain::operation::{Class, OperationKey, OperationName};
-use domain::own::OWN_PROVIDER;
+use domain::own;
 use runtime::App;
 use runtime::consumer::Work;
 use store::{Commit, StoreError};
@@ -56,8 +56,8 @@ pub struct Reads {
     pub ledger: JobLedger,
     /// Read after it.
     pub job: Option<JobRecords>,
-    /// What became of the job's authorisation; read where one was asked for.
-    pub authorisation: Option<Authorisation>,
+    /// What became of the job's authorisation.
+    pub authorisation: Authorisation,
 }
 
 impl Reads {
@@ -67,7 +67,7 @@ impl Reads {
             balance: self.balance.as_ref(),
             ledger: &self.ledger,
             job: self.job.as_ref(),
-            authorisation: self.authorisation.as_ref().unwrap_or(&Authorisation::Nothing),
+            authorisation: &self.authorisation,
         }
     }
 }
@@ -84,7 +84,7 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
         }
     }
     if let (Some(balance), Some(records)) = (&reads.balance, &reads.job) {
-        reads.authorisation = Some(app.authorisation_of(&records.job, balance).await?);
+        reads.authorisation = app.authorisation_of(&records.job, balance).await?;
     }
     if work.key.name == OperationName::ExtendHold {
         return extend_hold(app, work, &reads).await;
@@ -96,7 +96,7 @@ pub async fn job(app: &App, work: &Work) -> Result<Round, StoreError> {
     match decision {
         Decision::Commit(posting) => post(app, *posting, reads.balance.as_ref()).await,
         // Waiting for the authorisation's end is no try.
-        Decision::None(NoEffect::Wait(Class::NotYet, note)) if reads.authorisation == Some(Authorisation::Open) => {
+        Decision::None(NoEffect::Wait(Class::NotYet, note)) if reads.authorisation == Authorisation::Open => {
             let due_ms = app.next_look_ms(work.receipt.arrival_ms);
             Ok(Round::Verdict(NoEffect::Until(Class::NotYet, note, due_ms)))
         }
@@ -190,8 +190,8 @@ pub async fn payment_failed(app: &App, work: &Work) -> Result<Round, StoreError>
     // The charge's own event, as the payment's metadata name it.
     let id = envelope.data.get("charge").and_then(|id| EventId::try_from(id.clone()).ok());
     let key = || {
-        let (provider, item) = (Provider::new(OWN_PROVIDER).ok()?, ItemId::new(postpaid?.to).ok()?);
-        Some(OperationKey { event: EventRef { provider, id: id? }, item, name: OperationName::Forward })
+        let (event, item) = (own::event(id?).ok()?, ItemId::new(postpaid?.to).ok()?);
+        Some(OperationKey { event, item, name: OperationName::Forward })
     };
     let charge = match key() {
         Some(key) => app.store.get_intent(&key.to_string()).await?,

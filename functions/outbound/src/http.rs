@@ -1,15 +1,13 @@
 //! One HTTP destination: builds the request of a try from the intent's frozen parts, the deployment's address and secrets,
 //! and the headers that differ between tries. Body, method, path and static headers are the same for every try.
 
-use std::time::Duration;
-
 use domain::intent::Intent;
 use domain::limits::MAX_ANSWER_BYTES;
 use domain::outcome::Answer;
 use domain::profile::HttpDestination;
 use runtime::App;
-use runtime::call::{Call, Reply, answer};
-use runtime::opened::Opened;
+use runtime::call::{Reply, answer};
+use runtime::opened::{Opened, Request as Wanted};
 use signature::{Headers, Recipe, Request, Secret, Verifier};
 
 /// Whose variables are to be set.
@@ -75,21 +73,12 @@ impl<'a> Http<'a> {
     }
 
     async fn call(&self, app: &App, method: &str, path: &str, headers: Vec<(String, String)>, body: Vec<u8>) -> Answer {
-        let call = Call {
-            method: method.to_owned(),
-            url: format!("{}{path}", self.opened.base),
-            headers,
-            body,
-            max_bytes: MAX_ANSWER_BYTES,
-            timeout: Duration::from_millis(u64::from(self.table.timeout_ms)),
-        };
-        let called = app.destinations.caller.call(call).await;
-        let now_ms = app.clock.now_ms();
+        let request = Wanted { method, path, headers, body, max_bytes: MAX_ANSWER_BYTES };
+        let called = self.opened.call(app, self.table, request).await;
         // What is refused for now says for how long (RFC 6585, 4; RFC 9110, 15.6.4).
         if let Ok(Reply { status: 429 | 503, retry_after_s: Some(seconds), .. }) = &called {
-            app.destinations.gates.hold(self.table, *seconds, now_ms);
+            app.destinations.gates.hold(self.table, *seconds, app.clock.now_ms());
         }
-        app.destinations.gates.report(self.table, called.as_ref().is_ok_and(|reply| reply.status < 500), now_ms);
         answer(called)
     }
 }

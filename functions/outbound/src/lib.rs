@@ -77,15 +77,13 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     if let Some(step) = work.receipt.board() {
         return board::round(app, work, step).await;
     }
-    if domain::authorisation::is_void(&work.key.event) {
-        return void::round(app, work).await;
-    }
     let group = group(&work.key, &work.receipt.envelope);
     let configured = configured(app, work);
     // What was written down leaves as it was written, whatever the profile says by now: it is asked for a new intent only.
     let to = configured.map(|forward| forward.to.to_string()).unwrap_or_default();
     let charge = domain::charge::is_of(&work.key.event);
-    let charged = if charge { app.charge_intent(&work.key, &work.receipt) } else { None };
+    let void = domain::authorisation::is_void(&work.key.event); // its request is made when it is known whose
+    let charged = if charge && !void { app.charge_intent(&work.key, &work.receipt) } else { None };
     let without_tables = charge && charged.is_none();
     let asked = charged.unwrap_or_else(|| Intent::forward(&work.key, &work.receipt, &to, group, app.clock.now_ms()));
     let ask = work.ask(app);
@@ -99,6 +97,7 @@ async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
         (Decision::Carry, Some(intent)) => {
             Ok(carry::carry(app, &ask, intent).await?.map(|verdict| advised(work, verdict)))
         }
+        (Decision::Put | Decision::Carry, _) if void => void::put(app, work).await,
         (Decision::Put | Decision::Carry, _) if without_tables => Ok(Some(no_charges(&work.key.item))),
         (Decision::Put | Decision::Carry, _) if charge => app.store.put_intent(&asked).await.map(|()| None),
         (Decision::Put | Decision::Carry, _) => match configured {

@@ -7,7 +7,7 @@
 
 use domain::decide::NoEffect;
 use domain::event::{EventId, EventRef};
-use domain::operation::{Class, OperationKey};
+use domain::operation::OperationKey;
 use domain::status::Stage;
 use runtime::App;
 use runtime::consumer::Work;
@@ -24,11 +24,7 @@ pub async fn held_back(app: &App, work: &Work) -> Result<Option<NoEffect>, Store
         // PLANTED
         return Ok(None);
     }
-    if let Some(limit) = work.ask(app).over_limit() {
-        return Ok(Some(limit));
-    }
-    let note = format!("{event} comes before it in its line, and is not over yet");
-    Ok(Some(NoEffect::Until(Class::NotYet, note, app.next_look_ms(work.receipt.arrival_ms))))
+    Ok(Some(app.wait_within_limits(work, format!("{event} comes before it in its line, and is not over yet"))))
 }
 
 /// Whether an operation of an event of our own is over. One that is not there was never told: nothing waits for it.

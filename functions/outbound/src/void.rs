@@ -5,34 +5,17 @@
 
 use domain::authorisation::Authorisation;
 use domain::decide::NoEffect;
-use domain::decide::forward::{self, Decision};
-use domain::intent::Intent;
-use domain::message::group;
 use domain::operation::Class;
 use domain::receipt::Receipt;
 use runtime::App;
 use runtime::consumer::Work;
 use store::StoreError;
 
-use crate::{advised, carry, no_charges};
+use crate::{advised, no_charges};
 
-/// One round; `None` means that something was just written, and what stands is read again.
-pub(crate) async fn round(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
-    let group = group(&work.key, &work.receipt.envelope);
-    let asked = Intent::forward(&work.key, &work.receipt, "", group, app.clock.now_ms());
-    let ask = work.ask(app);
-    let stands = app.store.get_intent(&asked.key).await?;
-    match (forward::decide(&ask, &asked, stands.as_ref()), stands) {
-        (Decision::None(verdict), _) => Ok(Some(verdict)),
-        (Decision::Carry, Some(intent)) => {
-            Ok(carry::carry(app, &ask, intent).await?.map(|verdict| advised(work, verdict)))
-        }
-        (Decision::Put | Decision::Carry, _) => put(app, work).await,
-    }
-}
-
-/// Writes the request down, once the payment's id is known.
-async fn put(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
+/// Writes the request down, once the payment's id is known. `None` means that something was written, and what stands is
+/// read again.
+pub(crate) async fn put(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
     let envelope = &work.receipt.envelope;
     let (Some(tenant), Some(job)) = (&envelope.tenant, &envelope.job) else {
         return Ok(Some(NoEffect::Review(Class::Unreadable, "the receipt has no tenant or job".to_owned())));
@@ -53,12 +36,8 @@ async fn put(app: &App, work: &Work) -> Result<Option<NoEffect>, StoreError> {
             Ok(Some(NoEffect::Noop(Class::NotPossible, note)))
         }
         Authorisation::Open => {
-            if let Some(limit) = work.ask(app).over_limit() {
-                return Ok(Some(limit));
-            }
-            let note = "the authorisation is not at an end yet: what it holds is cancelled then".to_owned();
-            let due_ms = app.next_look_ms(work.receipt.arrival_ms);
-            Ok(Some(NoEffect::Until(Class::NotYet, note, due_ms)))
+            let note = "the authorisation is not at an end yet: what it holds is cancelled then";
+            Ok(Some(app.wait_within_limits(work, note.to_owned())))
         }
         Authorisation::Unclear(_) => {
             let note = "the job's authorisation may stand, and its payment is not known here".to_owned();

@@ -7,7 +7,7 @@ mod money;
 use domain::decide::NoEffect;
 use domain::envelope::Envelope;
 use domain::event::{EventId, EventRef};
-use domain::ids::ItemId;
+use domain::ids::{ItemId, Provider};
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::operation::{Change, Class, OperationKey, OperationName, OperationRecord, OperationState};
 use domain::receipt::{Planned, Receipt};
@@ -211,8 +211,7 @@ async fn accept(app: &App, case: &Case, decision: Decision) -> Result<Round, Res
         let decision = Decision { resolution: Resolution::Gone, ..decision };
         return Ok(app.store.resolve_case(case, &decision).await?.into());
     }
-    let (job, now_ms) = (&records.job, app.clock.now_ms());
-    let event = EventRef { provider: job.provider.clone(), id: EventId::listed(&listed.identity()) };
+    let job = &records.job;
     let envelope = Envelope {
         tenant: Some(job.tenant.clone()),
         job: Some(job.job.clone()),
@@ -224,28 +223,54 @@ async fn accept(app: &App, case: &Case, decision: Decision) -> Result<Round, Res
         outcome: Some(listed.outcome),
         ..Envelope::default()
     };
-    let plan = |name| Planned { item: ItemId::only(), name };
-    let receipt = Receipt {
-        event: Some(event.clone()),
-        event_type: "list".to_owned(),
-        payload_hash: format!("list:{}", listed.identity()),
+    let entry = ListEntry {
+        whose: "provider",
+        provider: job.provider.clone(),
+        identity: listed.identity(),
         envelope,
-        plan: vec![plan(OperationName::CompleteJob), plan(OperationName::SettleUsage)],
-        items: Vec::new(),
-        empty: None,
-        note: format!("accepted from the provider's own list by {} (case {})", decision.actor, case.id),
-        arrival_ms: now_ms,
-        first_sent_ms: None,
-        attempt: None,
-        id_signed: false,
-        key_id: "provider-list".to_owned(),
-        claim_token: app.random.token(),
-        trace: None,
+        names: &[OperationName::CompleteJob, OperationName::SettleUsage],
     };
-    app.store.put_receipt(&event, &receipt).await?; // if it exists, an earlier try of ours put it
-    for key in receipt.operations() {
-        app.store.put_operation(&due(key, now_ms, app.random.token())).await?;
+    let note = entry.accepted(app, case, &decision.actor).await?;
+    Ok(app.store.resolve_case(case, &Decision { note, ..decision }).await?.into())
+}
+
+/// An entry of a list that is to become an event of its own.
+struct ListEntry<'a> {
+    /// Whose list: `provider` or `destination`.
+    whose: &'static str,
+    provider: Provider,
+    /// The same entry makes the same event, whoever accepts it.
+    identity: String,
+    envelope: Envelope,
+    names: &'a [OperationName],
+}
+
+impl ListEntry<'_> {
+    /// Puts its receipt, with its operations due now; says as which event.
+    async fn accepted(self, app: &App, case: &Case, actor: &str) -> Result<String, StoreError> {
+        let event = EventRef { provider: self.provider, id: EventId::listed(&self.identity) };
+        let now_ms = app.clock.now_ms();
+        let receipt = Receipt {
+            event: Some(event.clone()),
+            event_type: "list".to_owned(),
+            payload_hash: format!("list:{}", self.identity),
+            envelope: self.envelope,
+            plan: self.names.iter().map(|name| Planned { item: ItemId::only(), name: *name }).collect(),
+            items: Vec::new(),
+            empty: None,
+            note: format!("accepted from the {}'s own list by {actor} (case {})", self.whose, case.id),
+            arrival_ms: now_ms,
+            first_sent_ms: None,
+            attempt: None,
+            id_signed: false,
+            key_id: format!("{}-list", self.whose),
+            claim_token: app.random.token(),
+            trace: None,
+        };
+        app.store.put_receipt(&event, &receipt).await?; // if it exists, an earlier try of ours put it
+        for key in receipt.operations() {
+            app.store.put_operation(&due(key, now_ms, app.random.token())).await?;
+        }
+        Ok(format!("accepted as {event}"))
     }
-    let decision = Decision { note: format!("accepted as {event}"), ..decision };
-    Ok(app.store.resolve_case(case, &decision).await?.into())
 }

@@ -12,26 +12,23 @@ mod look;
 use std::collections::BTreeSet;
 
 use domain::event::{EventId, EventRef};
-use domain::ids::Provider;
 use domain::intent::Intent;
 use domain::intent::step::{Step, next};
 use domain::keys;
 use domain::limits::{BUCKET_MS, SHARDS};
 use domain::outcome::{LookUp, Seen};
-use domain::own::OWN_PROVIDER;
+use domain::own;
 use domain::profile::{EffectList, HttpDestination};
 use domain::reconcile::{Action, CaseClass, Finding, LIST_GRACE_MS, ListedEffect, Run, Subject, Window, unknown_here};
 use futures_util::future::join_all;
 use store::StoreError;
 
 use crate::record::Recorder;
-use crate::{PartError, Reconciler, SIDE_BY_SIDE};
+use crate::{PartError, Reconciler, SIDE_BY_SIDE, TIME_BUDGET_MS};
 
 use list::{Desk, Listing};
 pub(crate) use look::{Sent, findings, of_key, stands};
 
-/// After this nothing further is read: the function's timeout is 120 s.
-const TIME_BUDGET_MS: i64 = 80_000;
 /// The list is asked for from so long before the window: clocks differ.
 const BEFORE_MS: i64 = 3_600_000;
 /// Look-ups of one part at most.
@@ -270,6 +267,5 @@ impl Pass<'_, '_> {
 }
 
 fn own_event(id: &str) -> Option<EventRef> {
-    let id = EventId::try_from(id.to_owned()).ok()?;
-    Some(EventRef { provider: Provider::new(OWN_PROVIDER).ok()?, id })
+    own::event(EventId::try_from(id.to_owned()).ok()?).ok()
 }

@@ -35,6 +35,12 @@ use record::Recorder;
 
 /// Reads side by side.
 pub(crate) const SIDE_BY_SIDE: usize = 25;
+/// Bytes of one page of a list at most: 4 MiB.
+pub(crate) const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Entries of one list at most.
+pub(crate) const MAX_ENTRIES: usize = 100_000;
+/// After this no part reads anything further: the function's timeout is 120 s.
+pub(crate) const TIME_BUDGET_MS: i64 = 80_000;
 
 /// How a provider's list is opened.
 #[derive(Clone)]

@@ -17,16 +17,10 @@ use runtime::gateway::path_part;
 use store::StoreError;
 
 use crate::record::Recorder;
-use crate::{ListAccess, PartError, Reconciler, SIDE_BY_SIDE, reviews};
+use crate::{ListAccess, MAX_ENTRIES, MAX_PAGE_BYTES, PartError, Reconciler, SIDE_BY_SIDE, TIME_BUDGET_MS, reviews};
 
-/// Bytes of one page at most: 4 MiB.
-const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Time for one page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Entries of one list at most.
-const MAX_ENTRIES: usize = 100_000;
-/// After this no further page is read: the function's timeout is 120 s.
-const TIME_BUDGET_MS: i64 = 80_000;
 
 /// The classes of case that compare a job with its entry in the list.
 const BY_ENTRY: [CaseClass; 3] = [CaseClass::NeverDelivered, CaseClass::StatusDiffers, CaseClass::UsageDiffers];

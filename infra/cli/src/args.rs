@@ -79,7 +79,7 @@ pub enum Verb {
     /// Try events again over the ordinary path, each effect still once, spaced and recorded
     ///
     /// Finished events report their recorded result and are not sent, except events of our own (provider own): what was told
-    /// is told once more; charges, refunds and jobs on a board never are. Events that were ignored or quarantined are planned
+    /// is told once more; steps at a payment provider and jobs on a board never are. Events that were ignored or quarantined are planned
     /// anew by today's profile. Exit codes: 0 every event was replayed, 1 one was not received or cannot be planned, 2 misuse.
     Replay(ReplayArgs),
     /// Stop the effects of a consumer (job, billing, outbound) or a provider while receipts go on
@@ -102,7 +102,7 @@ pub enum Verb {
     /// it starts over, five readings at most. What is wrong must be seen twice. Exit codes: 0 every wallet is clean,
     /// 1 one is broken (its first broken link is named by wallet and sequence) or was written during every reading.
     Audit(AuditArgs),
-    /// Compare receipts, effects, wallets and the providers' own lists; apply or dismiss what was found
+    /// Compare receipts, effects, wallets, what was sent, and the lists of providers and destinations; apply or dismiss
     ///
     /// Starts a run, waits for its end and prints each case with its one action and a summary by class. What is
     /// harmless is done at once; what moves money waits for --apply. A run may be started at any time and finds nothing
@@ -121,7 +121,8 @@ pub enum Verb {
     /// Count what an event costs: AWS calls, round trips, capacity, and dollars for a million at list prices
     ///
     /// Runs the real handlers on an embedded stack, at batch sizes 1 and 10: events with two operations, the same again as
-    /// duplicates, and events that open a review. Prices, arithmetic and assumptions are printed.
+    /// duplicates, events that open a review, that are only sent on, and that charge a payment provider. Prices, arithmetic
+    /// and assumptions are printed.
     Bench(BenchArgs),
 }
 

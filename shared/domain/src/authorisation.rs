@@ -30,9 +30,10 @@ pub const CAPTURE: &str = "capture";
 pub const VOID: &str = "void";
 
 /// What became of a job's authorisation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Authorisation {
     /// Nothing is held: none was asked for, it was declined, or a person closed its review.
+    #[default]
     Nothing,
     /// The provider holds it under this payment's id.
     Held(String),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::booking::BookingVersion;
 use crate::envelope::Envelope;
 use crate::event::{EventId, EventRef};
-use crate::ids::{IdError, ItemId, escape, percent};
+use crate::ids::{IdError, ItemId, escape, segment};
 use crate::intent::{Intent, IntentState, forward_key};
 use crate::json::Pointer;
 use crate::keys;
@@ -197,11 +197,6 @@ pub fn created(intent: Option<&Intent>, over: bool) -> Created {
         (None, false) => Created::NotYet,
         _ => Created::Never,
     }
-}
-
-/// An id as one part of a path (RFC 3986, 2.3); none for one that would lead elsewhere.
-fn segment(id: &str) -> Option<String> {
-    (!matches!(id, "" | "." | "..")).then(|| percent(id, b"-._~"))
 }
 
 impl JobUpdate {

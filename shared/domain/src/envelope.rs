@@ -238,13 +238,13 @@ fn read_one(profile: &Profile, place: Place<'_>, item: &mut Item) -> Result<Vec<
             format!("tenant {:?} is not in the profile's `tenants`", tenant.as_str()),
         ));
     }
-    let fetch = rule.fetch.as_ref().filter(|fetch| fetch.is_wanted(&item.envelope, &rule.operations));
-    item.envelope.fetch = fetch.map(|fetch| fetch.when);
+    let (fetch, plan) = rule.plan_for(&item.envelope);
+    item.envelope.fetch = fetch;
     answer::lacks_nothing(rule, &item.envelope)?;
     if rule.operations.contains(&OperationName::Forward) {
         item.envelope.action = action(rule, place, &item.event_type)?;
     }
-    Ok(fetch.map(|_| OperationName::Fetch).into_iter().chain(rule.operations.iter().copied()).collect())
+    Ok(plan)
 }
 
 /// What a forward is keyed by: the type and the values that the profile names; nothing where it names none.
@@ -272,7 +272,7 @@ fn only_ifs<'a>(profile: &'a Profile, rule: &'a EventRule) -> impl Iterator<Item
 /// The field that an operation needs and the event lacks. Usage is not among them: a success without
 /// usage is not zero, and a person or a fetch decides (see `decide::settle`).
 pub(crate) fn missing_field(name: OperationName, envelope: &Envelope) -> Option<&'static str> {
-    let job = envelope.provider_ref.is_some() || (envelope.tenant.is_some() && envelope.job.is_some());
+    let job = envelope.names_job();
     let wallet = envelope.tenant.is_some() && envelope.wallet.is_some();
     match name {
         _ if name.needs_job() && !job => Some("ref (or tenant and job)"),

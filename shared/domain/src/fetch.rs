@@ -105,6 +105,16 @@ fn differs(told: &Envelope, found: &Envelope) -> Option<&'static str> {
 }
 
 impl Envelope {
+    /// A success without usage, which is not zero.
+    pub(crate) fn lacks_usage(&self) -> bool {
+        self.outcome == Some(Outcome::Success) && self.usage.is_none() && self.usage_problem.is_empty()
+    }
+
+    /// True where it leads to a job.
+    pub(crate) fn names_job(&self) -> bool {
+        self.provider_ref.is_some() || (self.tenant.is_some() && self.job.is_some())
+    }
+
     /// The usage that is billed: what the event told, else what was fetched.
     pub fn billed_usage(&self) -> Option<&Usage> {
         self.usage.as_ref().or_else(|| self.fetched.as_ref()?.envelope.usage.as_ref())
@@ -322,10 +332,7 @@ impl Question<'_> {
 
 /// What an operation still lacks: what it always needs, and for a settlement of a success its usage.
 fn lacking(name: OperationName, whole: &Envelope) -> Option<(OperationName, &'static str)> {
-    let usage = name == OperationName::SettleUsage
-        && whole.outcome == Some(Outcome::Success)
-        && whole.usage.is_none()
-        && whole.usage_problem.is_empty();
+    let usage = name == OperationName::SettleUsage && whole.lacks_usage();
     missing_field(name, whole).or(usage.then_some("usage")).map(|field| (name, field))
 }
 

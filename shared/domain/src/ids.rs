@@ -40,6 +40,11 @@ pub(crate) fn check(what: &'static str, text: &str) -> Result<(), IdError> {
     }
 }
 
+/// A text as one part of a path (RFC 3986, 2.3); none for one that would lead elsewhere.
+pub(crate) fn segment(text: &str) -> Option<String> {
+    (!matches!(text, "" | "." | "..")).then(|| percent(text, b"-._~"))
+}
+
 /// Percent-encoding (RFC 3986, 2.1) of all but ASCII letters, digits and the bytes of `plain`.
 pub(crate) fn percent(text: &str, plain: &[u8]) -> String {
     use std::fmt::Write;

@@ -147,8 +147,7 @@ pub fn plan_anew(profile: &Profile, receipt: &Receipt, job: Option<&JobRef>) -> 
     if tenant.is_some_and(|tenant| !profile.serves(tenant)) {
         return Err("its tenant is not in the profile's `tenants`".to_owned());
     }
-    let fetch = rule.fetch.as_ref().filter(|fetch| fetch.is_wanted(&envelope, &rule.operations));
-    let when = fetch.map(|fetch| fetch.when);
+    let (when, names) = rule.plan_for(&envelope);
     // What a thin event lacks is fetched.
     for name in rule.operations.iter().filter(|_| when != Some(When::Always)) {
         if let Some(field) = missing_field(*name, &envelope) {
@@ -158,13 +157,12 @@ pub fn plan_anew(profile: &Profile, receipt: &Receipt, job: Option<&JobRef>) -> 
     if rule.operations.is_empty() {
         return Err(format!("the profile has no operation for events of type {:?}", receipt.event_type));
     }
-    let names = when.map(|_| OperationName::Fetch).into_iter().chain(rule.operations.iter().copied());
     Ok(Replayed {
         reference: String::new(),
         actor: String::new(),
         reason: String::new(),
         created_ms: 0,
-        plan: names.map(|name| Planned { item: ItemId::only(), name }).collect(),
+        plan: names.into_iter().map(|name| Planned { item: ItemId::only(), name }).collect(),
         fetch: when,
         outcome: rule.outcome,
         wallet: envelope.wallet,

@@ -21,6 +21,12 @@ impl App {
         now_ms + self.policy.backoff_ms((age_s / 5 + 1).ilog2(), self.random.next_u64())
     }
 
+    /// Waits for what comes by itself, until the event or its operation is too old for it.
+    pub fn wait_within_limits(&self, work: &Work, note: String) -> NoEffect {
+        let wait = || NoEffect::Until(Class::NotYet, note, self.next_look_ms(work.receipt.arrival_ms));
+        work.ask(self).over_limit().unwrap_or_else(wait)
+    }
+
     /// The verdict on work that waits for what is fetched, unless its own effect exists: a person may have settled it by
     /// other means.
     pub(crate) async fn awaiting(&self, work: &Work, awaited: &Awaited) -> Result<NoEffect, StoreError> {

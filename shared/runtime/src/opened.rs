@@ -1,10 +1,13 @@
 //! An HTTP destination with its address and what authorises, as whoever calls it needs them.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use domain::profile::{AuthForm, HttpDestination, SecretPlace};
 
-use crate::call::is_allowed;
+use crate::App;
+use crate::call::{Call, CallError, Reply, is_allowed};
 use crate::destinations::Destinations;
 
 /// What opens a destination. It has no `Debug`: the header is a secret.
@@ -15,7 +18,40 @@ pub struct Opened<'a> {
     pub auth: Option<(String, String)>,
 }
 
+/// One request to an opened destination.
+pub struct Request<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// Path and query behind the base address.
+    pub path: &'a str,
+    /// All headers, what authorises among them.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Bytes of the answer's body at most.
+    pub max_bytes: usize,
+}
+
 impl Opened<'_> {
+    /// One request within the table's time; its breaker is told how it ended.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub async fn call(&self, app: &App, table: &HttpDestination, request: Request<'_>) -> Result<Reply, CallError> {
+        let call = Call {
+            method: request.method.to_owned(),
+            url: format!("{}{}", self.base, request.path),
+            headers: request.headers,
+            body: request.body,
+            max_bytes: request.max_bytes,
+            timeout: Duration::from_millis(u64::from(table.timeout_ms)),
+        };
+        let called = app.destinations.caller.call(call).await;
+        let answered = called.as_ref().is_ok_and(|reply| reply.status < 500);
+        app.destinations.gates.report(table, answered, app.clock.now_ms());
+        called
+    }
+
     /// The headers of a request that changes nothing: the table's own, and what authorises.
     pub fn reading(&self, table: &HttpDestination) -> Vec<(String, String)> {
         let mut headers = vec![("accept".to_owned(), "application/json".to_owned())];

@@ -85,9 +85,6 @@ impl App {
 
     /// Sends what was told, once its effect is committed.
     pub async fn send_told(&self, told: &Told) {
-        if self.queues.url(Consumer::Outbound).is_empty() {
-            return; // a function that seldom tells has no right to send: the relay does within minutes
-        }
         for receipt in &told.receipts {
             self.send_receipt(receipt).await;
         }
@@ -95,6 +92,9 @@ impl App {
 
     /// Sends the messages of a receipt of ours.
     async fn send_receipt(&self, receipt: &Receipt) {
+        if self.queues.url(Consumer::Outbound).is_empty() {
+            return; // a function that seldom tells has no right to send: the relay does within minutes
+        }
         let messages: Vec<_> = receipt.operations().into_iter().map(|key| message(receipt, key, 0)).collect();
         self.dispatch(&messages).await;
     }
@@ -108,9 +108,6 @@ impl App {
 
     /// Sends what goes out to a payment provider, once what asks for it is committed.
     pub async fn send_outgoing(&self, outgoing: &[Outgoing]) {
-        if self.queues.url(Consumer::Outbound).is_empty() {
-            return; // as of what is told
-        }
         for one in outgoing {
             self.send_receipt(&one.receipt).await;
         }

@@ -233,3 +233,28 @@ async fn what_a_wallet_carries_is_compared_with_the_rounding_account() {
     let evidence = found["cases"][0]["evidence"].as_str().unwrap();
     assert!(evidence.contains("carries 0.005679") && evidence.contains("0.005678"), "{found}");
 }
+
+/// A review of what is told is nobody's telling; one of a step at a payment provider is a person's matter as any other.
+#[tokio::test(start_paused = true)]
+async fn a_review_of_a_charge_or_an_authorisation_is_told() {
+    for (terms, step) in [(json!({}), "%7Ccharge%"), (json!({"authorise": true}), "%7Cauthorise%")] {
+        let stripe = Arc::new(Stripe::default());
+        let mut config = config(&stripe);
+        config.providers +=
+            "\n[subscriptions.desk]\nto = \"sqs:DESK\"\ntypes = [\"review.opened\"]\ntenants = [\"*\"]\n";
+        let scene = Scene::on(config, stripe, "USD", terms.clone()).await;
+        scene.stripe.meets(&[Fault::Declined]);
+        if terms["authorise"] == true {
+            scene.authorise("j1", "12.00").await;
+        } else {
+            scene.job("j1", "usd-1", 10_000_000).await;
+        }
+        let receipts = items(&scene.world, "events").into_iter().filter(|item| item["sk"]["S"] == "r");
+        let events = receipts.map(|item| item["pk"]["S"].as_str().unwrap().to_owned());
+        let told: Vec<String> = events.filter(|pk| pk.starts_with("E|own|review.opened%7Cown%7C")).collect();
+        assert!(
+            told.len() == 1 && told[0].contains(step) && told[0].ends_with("stripe%7Coutbound%7Cforward%7C1"),
+            "{told:?}"
+        );
+    }
+}

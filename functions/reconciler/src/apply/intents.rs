@@ -2,17 +2,15 @@
 //! payment or refund that nobody told us of becomes an event of its own, on the ordinary path.
 
 use domain::envelope::Envelope;
-use domain::event::{EventId, EventRef};
-use domain::ids::{ItemId, Provider, Reference};
+use domain::ids::{Provider, Reference};
 use domain::intent::step::accepted;
 use domain::money::Micros;
-use domain::operation::{Class, OperationKey, OperationName};
-use domain::receipt::{Planned, Receipt};
+use domain::operation::{Class, OperationName};
 use domain::reconcile::{Case, CaseClass, Decision, ListedEffect, Resolution, Subject};
 use runtime::App;
 use store::{IntentPut, StoreError};
 
-use super::{ResolveError, Round, closed, due, not_possible};
+use super::{ListEntry, ResolveError, Round, closed, not_possible};
 use crate::intents::{Sent, of_key, stands};
 
 pub(super) async fn accept(
@@ -93,7 +91,6 @@ async fn tell(
     let reference = Reference::new(effect.id.as_str()).map_err(named)?;
     let provider = Provider::new(charges.provider.as_str()).map_err(named)?;
     let identity = domain::operation::hex_sha256(&format!("{name}|{}|{}|{amount}", key.item, effect.id));
-    let event = EventRef { provider, id: EventId::listed(&identity) };
     let envelope = Envelope {
         tenant: charged.tenant.clone(),
         wallet: charged.wallet.clone(),
@@ -102,26 +99,6 @@ async fn tell(
         amount: Some(amount.get()),
         ..Envelope::default()
     };
-    let note = format!("accepted from the destination's own list by {actor} (case {})", case.id);
-    let receipt = Receipt {
-        event: Some(event.clone()),
-        event_type: "list".to_owned(),
-        payload_hash: format!("list:{identity}"),
-        envelope,
-        plan: vec![Planned { item: ItemId::only(), name }],
-        items: Vec::new(),
-        empty: None,
-        note,
-        arrival_ms: app.clock.now_ms(),
-        first_sent_ms: None,
-        attempt: None,
-        id_signed: false,
-        key_id: "destination-list".to_owned(),
-        claim_token: app.random.token(),
-        trace: None,
-    };
-    app.store.put_receipt(&event, &receipt).await?; // if it exists, an earlier try of ours put it
-    let operation = OperationKey { event: event.clone(), item: ItemId::only(), name };
-    app.store.put_operation(&due(operation, app.clock.now_ms(), app.random.token())).await?;
-    Ok(format!("accepted as {event}"))
+    let entry = ListEntry { whose: "destination", provider, identity, envelope, names: &[name] };
+    Ok(entry.accepted(app, case, actor).await?)
 }

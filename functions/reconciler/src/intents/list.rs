@@ -10,17 +10,15 @@ use domain::outcome::{LookUp, Seen, look};
 use domain::profile::{EffectList, HttpDestination};
 use domain::reconcile::{ListedEffect, read_effects};
 use runtime::App;
-use runtime::call::{Call, CallError, Reply, answer};
+use runtime::call::{CallError, Reply, answer};
 use runtime::fetch::FetchError;
 use runtime::gate::Admission;
-use runtime::opened::Opened;
+use runtime::opened::{Opened, Request};
 
-/// Bytes of one page at most: 4 MiB.
-const MAX_PAGE_BYTES: usize = 4 * 1024 * 1024;
+use crate::{MAX_ENTRIES, MAX_PAGE_BYTES};
+
 /// The longest wait for a turn.
 const MAX_PAUSE_MS: i64 = 10_000;
-/// Entries of one list at most.
-const MAX_ENTRIES: usize = 100_000;
 
 /// A destination that can be asked.
 pub(super) struct Desk<'p> {
@@ -120,21 +118,12 @@ impl<'p> Desk<'p> {
             Admission::Go(0) => {}
             Admission::Go(pause_ms) => pause(pause_ms).await,
             Admission::Busy(due_ms) if due_ms - clock.now_ms() <= MAX_PAUSE_MS => pause(due_ms - clock.now_ms()).await,
-            Admission::Busy(_) => return Err(CallError::NotSent("it asked to be left alone for longer")),
+            Admission::Busy(_) => return Err(CallError::NotSent("its rate of requests leaves no turn for so long")),
             Admission::Down(_) => return Err(CallError::NotSent("it did not answer several times in a row")),
         }
-        let called = self.app.destinations.caller.call(Call {
-            method: "GET".to_owned(),
-            url: format!("{}{path}", self.opened.base),
-            headers: self.opened.reading(self.table),
-            body: Vec::new(),
-            max_bytes,
-            timeout: Duration::from_millis(u64::from(self.table.timeout_ms)),
-        });
-        let reply = called.await;
-        let answered = reply.as_ref().is_ok_and(|reply| reply.status < 500);
-        gates.report(self.table, answered, clock.now_ms());
-        reply
+        let headers = self.opened.reading(self.table);
+        let request = Request { method: "GET", path, headers, body: Vec::new(), max_bytes };
+        self.opened.call(self.app, self.table, request).await
     }
 }
 

@@ -83,7 +83,7 @@ pub async fn measure(scenario: Scenario) -> Result<Measured, WorldError> {
     let guard = tracing::subscriber::set_default(lines);
     let jobs = names("b245", scenario.events.max(1));
     for (n, job) in jobs.iter().enumerate() {
-        bench.submit(job, n % scenario.wallets.max(1)).await?;
+        bench.submit(job, &format!("w{}", n % scenario.wallets.max(1)), "0.50").await?;
     }
     let usage = json!({"usage": {"input_tokens": 1200, "output_tokens": 340}});
     let events = deliveries("job.completed", &jobs, &usage);
@@ -94,7 +94,7 @@ pub async fn measure(scenario: Scenario) -> Result<Measured, WorldError> {
     let duplicate = bench.path(&events[..few], (200, "duplicate")).await?;
     let dear = names("b246", few);
     for job in &dear {
-        bench.submit(job, 0).await?;
+        bench.submit(job, "w0", "0.50").await?;
     }
     // 120,000 at 3.00 and 340,000 at 15.00 a million: 5.46, above the hold, and whole cents.
     let above = json!({"usage": {"input_tokens": 120_000, "output_tokens": 340_000}});
@@ -103,7 +103,7 @@ pub async fn measure(scenario: Scenario) -> Result<Measured, WorldError> {
     let forward = bench.path(&deliveries("asset.created", &names("b247", few), &json!({})), (202, "accepted")).await?;
     let owing = names("b248", few);
     for job in &owing {
-        bench.submit_postpaid(job).await?;
+        bench.submit(job, POSTPAID, "0.00").await?;
     }
     let charge = bench.path(&deliveries("job.completed", &owing, &above), (202, "accepted")).await?;
     drop(guard);
@@ -155,19 +155,10 @@ impl Bench {
         Ok(Self { world, outbound, scenario, receiver, consumers, relay, reconciler, log: LogBytes::default() })
     }
 
-    async fn submit(&self, job: &str, wallet: usize) -> Result<(), WorldError> {
-        match self.world.submit(job, &format!("w{wallet}"), "0.50").await.0 {
+    async fn submit(&self, job: &str, wallet: &str, hold: &str) -> Result<(), WorldError> {
+        match self.world.submit(job, wallet, hold).await.0 {
             201 => Ok(()),
             _ => Err(unexpected("submission")),
-        }
-    }
-
-    async fn submit_postpaid(&self, job: &str) -> Result<(), WorldError> {
-        let of =
-            json!({"provider": "acme", "provider_job_ref": format!("p-{job}"), "model": "small-1", "wallet": POSTPAID});
-        match self.world.control("PUT", &format!("/control/tenants/t1/jobs/{job}"), Some(of)).await.0 {
-            201 => Ok(()),
-            _ => Err(unexpected("submission of a postpaid job")),
         }
     }
 

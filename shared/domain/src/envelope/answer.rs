@@ -39,10 +39,9 @@ pub fn read_answer(profile: &Profile, names: &Fields, body: &[u8]) -> Answered {
 pub(super) fn lacks_nothing(rule: &EventRule, envelope: &Envelope) -> Result<(), Refusal> {
     let refuse = |note: String| Err(Refusal(EmptyPlan::MissingField, note));
     if envelope.fetch == Some(When::Always) {
-        let known = envelope.provider_ref.is_some() || (envelope.tenant.is_some() && envelope.job.is_some());
         let asked = rule.fetch.as_ref().map(|fetch| fetch.path_for(envelope));
         return match asked {
-            Some(Err(note)) if !known => refuse(format!("fetch: {note}")),
+            Some(Err(note)) if !envelope.names_job() => refuse(format!("fetch: {note}")),
             _ => Ok(()),
         };
     }

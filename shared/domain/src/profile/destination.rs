@@ -272,16 +272,11 @@ impl RawDestination {
             told(&["headers", header], cause.clone());
         }
         let lookup = self.lookup.as_ref().map(|raw| raw.checked(timeout_ms)).transpose();
-        if let Err((field, cause)) = &lookup {
-            told(&["lookup", field], cause.clone());
-        }
         let list = self.list.as_ref().map(RawEffectList::checked).transpose();
-        if let Err((field, cause)) = &list {
-            told(&["list", field], cause.clone());
-        }
         let auth = self.auth.as_ref().map(RawAuth::checked).transpose();
-        if let Err((field, cause)) = &auth {
-            told(&["auth", field], cause.clone());
+        let tables = [("lookup", lookup.as_ref().err()), ("list", list.as_ref().err()), ("auth", auth.as_ref().err())];
+        for (table, (field, cause)) in tables.into_iter().filter_map(|(table, error)| Some((table, error?))) {
+            told(&[table, field], cause.clone());
         }
         let id = optional(&self.id).unwrap_or_else(|cause| {
             told(&["id"], cause);

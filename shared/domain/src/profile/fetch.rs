@@ -13,7 +13,7 @@ use crate::config::Problem;
 use crate::config::shape::{Field, Form, Kind};
 use crate::envelope::Envelope;
 use crate::fetch::When;
-use crate::ids::percent;
+use crate::ids::segment;
 use crate::job::Outcome;
 use crate::operation::OperationName;
 
@@ -99,7 +99,7 @@ impl Named {
     /// Whether a delivery of the rule can carry it. A job that is looked up brings its own.
     fn is_read(&self, rule: &EventRule) -> bool {
         let fields = &rule.fields;
-        let job = fields.provider_ref.is_some() || (fields.tenant.is_some() && fields.job.is_some());
+        let job = fields.names_job();
         match self {
             Self::Tenant => job || fields.tenant.is_some(),
             Self::Job | Self::Ref => job,
@@ -152,13 +152,8 @@ pub struct Fetch {
 impl Fetch {
     /// True where this is to be fetched for an event that says so much.
     pub fn is_wanted(&self, envelope: &Envelope, operations: &[OperationName]) -> bool {
-        let lacks_usage = || {
-            envelope.outcome == Some(Outcome::Success)
-                && envelope.usage.is_none()
-                && envelope.usage_problem.is_empty()
-                && operations.contains(&OperationName::SettleUsage)
-        };
-        self.when == When::Always || lacks_usage()
+        let lacks_usage = envelope.lacks_usage() && operations.contains(&OperationName::SettleUsage);
+        self.when == When::Always || lacks_usage
     }
 
     /// The path with the event's values in it, each as one part of it (RFC 3986, 2.3).
@@ -172,8 +167,10 @@ impl Fetch {
                 Part::Text(text) => out += text,
                 Part::Value(named) => match named.value(envelope) {
                     None => return Err(format!("the event has no `{named}`, which the path of its fetch names")),
-                    Some("" | "." | "..") => return Err(format!("the event's `{named}` cannot stand in a path")),
-                    Some(text) => out += &percent(text, b"-._~"),
+                    Some(text) => {
+                        let unfit = || format!("the event's `{named}` cannot stand in a path");
+                        out += &segment(text).ok_or_else(unfit)?;
+                    }
                 },
             }
         }
@@ -197,7 +194,8 @@ impl Fetch {
             "usage" => found.usage.is_some(),
             "booking" => found.booking.is_some(),
             "version" => found.version.is_some(),
-            _ => found.amount.is_some(),
+            "amount" | "minor_amount" | "minor_authorised" | "minor_captured" => found.amount.is_some(),
+            _ => false,
         };
         self.fields.named().into_iter().filter(|(name, _)| there(name)).map(|(name, _)| name.to_owned()).collect()
     }
@@ -258,7 +256,7 @@ impl RawFetch {
             }
         }
         let known = rule.fields.clone().or(&fields);
-        let job = known.provider_ref.is_some() || (known.tenant.is_some() && known.job.is_some());
+        let job = known.names_job();
         let wallet = known.tenant.is_some() && known.wallet.is_some();
         let unmet = |name: &&OperationName| (name.needs_job() && !job) || (name.needs_wallet() && !wallet);
         if let Some(name) = rule.operations.iter().find(unmet).filter(|_| self.when == When::Always) {
@@ -276,6 +274,13 @@ impl RawFetch {
 }
 
 impl EventRule {
+    /// What is planned for an event that says so much, and what of it waits for a fetch.
+    pub(crate) fn plan_for(&self, envelope: &Envelope) -> (Option<When>, Vec<OperationName>) {
+        let fetch = self.fetch.as_ref().filter(|fetch| fetch.is_wanted(envelope, &self.operations));
+        let plan = fetch.map(|_| OperationName::Fetch).into_iter().chain(self.operations.iter().copied());
+        (fetch.map(|fetch| fetch.when), plan.collect())
+    }
+
     /// The business fields that its operations can have: the delivery's, and for a thin event those of the answer.
     pub(super) fn known_fields(&self) -> Fields {
         match self.fetch.as_ref().filter(|fetch| fetch.when == When::Always) {

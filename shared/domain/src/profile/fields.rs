@@ -58,6 +58,11 @@ pub(super) fn fields(raw: &RawFields, base: &Fields) -> Result<Fields, String> {
 }
 
 impl Fields {
+    /// True where a delivery can lead to a job by them.
+    pub(super) fn names_job(&self) -> bool {
+        self.provider_ref.is_some() || (self.tenant.is_some() && self.job.is_some())
+    }
+
     /// Those that are named, with their names in a profile.
     pub(super) fn named(&self) -> Vec<(&'static str, &Source)> {
         let all = [

@@ -59,7 +59,7 @@ pub struct ListedEffect {
 }
 
 impl ListedEffect {
-    /// The stable identity of what the list says: the same entry makes the same event, whoever accepts it.
+    /// What the list says, so that a decided case is told again only where that changed.
     pub fn identity(&self) -> String {
         let (state, currency) = (self.state, self.currency.as_deref().unwrap_or_default());
         let numbers = [self.amount, self.paid, self.refunded].map(|n| n.map(|n| n.to_string()).unwrap_or_default());

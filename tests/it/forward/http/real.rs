@@ -17,8 +17,8 @@ enum Act {
     Nonsense,
     Redirect,
     Endless,
-    /// Not now, and not for two minutes.
-    Busy,
+    /// Not now, with this status and these words on when.
+    Busy(&'static str, &'static str),
 }
 
 /// A server on this machine with idempotency keys; each connection acts as the script says.
@@ -58,7 +58,7 @@ impl Server {
                 let mut script = self.script.lock().unwrap();
                 if script.is_empty() { Act::Answer } else { script.remove(0) }
             };
-            if !matches!(act, Act::Redirect | Act::Busy) && !self.effects.lock().unwrap().contains(&key) {
+            if !matches!(act, Act::Redirect | Act::Busy(..)) && !self.effects.lock().unwrap().contains(&key) {
                 self.effects.lock().unwrap().push(key);
             }
             let endless = "x".repeat(200_000);
@@ -71,7 +71,9 @@ impl Server {
                 Act::BreakOff => "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{\"id",
                 Act::Nonsense => "not HTTP at all\r\n\r\n",
                 Act::Redirect => "HTTP/1.1 307 Temporary Redirect\r\nlocation: /v1/jobs\r\ncontent-length: 0\r\n\r\n",
-                Act::Busy => "HTTP/1.1 429 Too Many Requests\r\nretry-after: 120\r\ncontent-length: 0\r\n\r\n",
+                Act::Busy(status, when) => {
+                    &format!("HTTP/1.1 {status} Not Now\r\nretry-after: {when}\r\ncontent-length: 0\r\n\r\n")
+                }
                 Act::Endless => &format!("HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n{endless}"),
             };
             let _ = stream.write_all(text.as_bytes()).await; // a client that hung up is its own affair
@@ -79,9 +81,10 @@ impl Server {
     }
 }
 
-/// A world whose board is at this address of this machine, with short waits.
-async fn world_at(address: &str) -> World {
-    let mut config = board_config(&format!("{KEYED}timeout_ms = 300\n"));
+/// A world whose board is at this address of this machine; only one who says nothing is not waited for long.
+async fn world_at(address: &str, act: Act) -> World {
+    let timeout = if act == Act::SilentAfter { "timeout_ms = 300\n" } else { "" };
+    let mut config = board_config(&format!("{KEYED}{timeout}"));
     config.addresses.insert("BOARD_URL".to_owned(), format!("http://{address}"));
     config.caller = Arc::new(HttpsCaller::new().unwrap());
     World::new(config).await.unwrap()
@@ -98,7 +101,7 @@ async fn the_real_client_tells_an_answer_from_none() {
         (Act::Endless, "status 200, and the answer broke off"),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let world = world_at(&listener.local_addr().unwrap().to_string()).await;
+        let world = world_at(&listener.local_addr().unwrap().to_string(), act).await;
         let server = Arc::new(Server { script: Mutex::new(vec![act]), ..Server::default() });
         let serving = tokio::spawn(server.clone().serve(listener));
         send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
@@ -134,27 +137,31 @@ async fn the_real_client_tells_an_answer_from_none() {
 /// The waits of this world are seconds, and its relay runs every minute.
 #[tokio::test]
 async fn who_says_for_how_long_to_be_left_alone_is_left_alone() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let world = world_at(&listener.local_addr().unwrap().to_string()).await;
-    let server = Arc::new(Server { script: Mutex::new(vec![Act::Busy]), ..Server::default() });
-    let serving = tokio::spawn(server.clone().serve(listener));
-    send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
-    send(&world, "d-2", "issues", &json!({"action": "opened"})).await;
-    let asked = || server.asked.lock().unwrap().len();
-    world.drain().await.unwrap();
-    assert_eq!(asked(), 1, "what comes behind it is held back as well");
-    assert_eq!(
-        operation(&world, "d-2").await["note"],
-        "http:board has its rate of requests, or asked to be left alone"
-    );
-    world.minutes(1).await.unwrap();
-    assert_eq!(asked(), 1);
-    world.minutes(2).await.unwrap();
-    assert_eq!((asked(), server.effects.lock().unwrap().len()), (3, 2));
-    for id in ["d-1", "d-2"] {
-        assert_eq!(operation(&world, id).await["state"], "done", "{id}");
+    let date = "Sun, 29 Nov 2026 12:02:00 GMT"; // in seconds it is heeded, as a date not
+    for (status, when, held) in [("429", "120", true), ("503", "120", true), ("429", date, false)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let busy = Act::Busy(status, when);
+        let world = world_at(&listener.local_addr().unwrap().to_string(), busy).await;
+        let server = Arc::new(Server { script: Mutex::new(vec![busy]), ..Server::default() });
+        let serving = tokio::spawn(server.clone().serve(listener));
+        send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
+        send(&world, "d-2", "issues", &json!({"action": "opened"})).await;
+        let asked = || server.asked.lock().unwrap().len();
+        world.drain().await.unwrap();
+        assert_eq!(asked(), if held { 1 } else { 2 }, "{status} {when}: what comes behind it is held back as well");
+        if held {
+            let note = "http:board has its rate of requests, or asked to be left alone";
+            assert_eq!(operation(&world, "d-2").await["note"], note);
+            world.minutes(1).await.unwrap();
+            assert_eq!(asked(), 1, "{status}");
+        }
+        world.minutes(2).await.unwrap();
+        assert_eq!((asked(), server.effects.lock().unwrap().len()), (3, 2), "{status} {when}");
+        for id in ["d-1", "d-2"] {
+            assert_eq!(operation(&world, id).await["state"], "done", "{id}");
+        }
+        serving.abort();
     }
-    serving.abort();
 }
 
 /// Refused connections are known to have done nothing: state submitted, not uncertain.
@@ -163,7 +170,7 @@ async fn a_refused_connection_did_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let world = world_at(&address.to_string()).await;
+    let world = world_at(&address.to_string(), Act::Answer).await;
     send(&world, "d-1", "issues", &json!({"action": "opened"})).await;
     world.drain().await.unwrap();
     let shown = operation(&world, "d-1").await;

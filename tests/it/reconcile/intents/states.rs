@@ -195,7 +195,7 @@ async fn what_nobody_is_on_and_is_not_there_is_sent_again_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stuck_past_the_life_of_its_key_without_a_look_up_is_a_persons() {
+async fn what_is_stuck_behind_a_stored_error_without_a_look_up_is_a_persons() {
     let (scene, desk) = world().await;
     scene.job("j1", "usd-1", 10_000_000).await;
     paid(&scene).await;
@@ -205,7 +205,7 @@ async fn what_is_stuck_past_the_life_of_its_key_without_a_look_up_is_a_persons()
     later(&scene.world, 7).await;
     let (cases, run) = found(&scene.world, "first").await;
     assert_eq!(cases, ["stuck/person/open"], "{run}");
-    // A person looked, and has it sent once more: Stripe still repeats the error, and nothing was done.
+    // A person refunded it by hand, and closes it.
     let decided = json!({"action": "close", "reason": "refunded by hand"});
     let (status, answer) = scene.decide("forward:stripe@own/refund|t1|j1|v|r-1", decided).await;
     assert_eq!(status, 200, "{answer}");
@@ -214,7 +214,7 @@ async fn what_is_stuck_past_the_life_of_its_key_without_a_look_up_is_a_persons()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_its_next_try_or_is_paused_makes_no_case() {
+async fn what_is_paused_makes_no_case() {
     let (scene, desk) = world().await;
     let (status, _) =
         scene.world.control("PUT", "/control/pauses/outbound", Some(json!({"paused": true, "reason": "a test"}))).await;
