@@ -109,27 +109,27 @@ pub(super) fn check_roles(template: &Value) -> Vec<Finding> {
     findings
 }
 
-/// A function is told of exactly the tables that its role may touch, no more and no fewer.
-pub(super) fn check_tables_match_roles(template: &Value) -> Vec<Finding> {
-    let tables: BTreeSet<&str> = of_kind(template, "AWS::DynamoDB::Table").iter().map(|table| table.id).collect();
+/// A function is told of exactly the tables that its role may touch and the queues that it may send to.
+pub(super) fn check_environment_matches_roles(template: &Value) -> Vec<Finding> {
+    let ids = |kind: &str| -> BTreeSet<&str> { of_kind(template, kind).iter().map(|one| one.id).collect() };
+    let (tables, queues) = (ids("AWS::DynamoDB::Table"), ids("AWS::SQS::Queue"));
     let mut findings = Vec::new();
     for function in of_kind(template, "AWS::Serverless::Function") {
         let role = target(function.property("Role"));
-        let allowed: BTreeSet<&str> = statements(template)
-            .iter()
-            .filter(|statement| Some(statement.holder) == role)
-            .flat_map(|statement| listed(&statement.body["Resource"]))
-            .filter_map(target)
-            .filter(|id| tables.contains(id))
-            .collect();
+        let mut allowed = BTreeSet::new();
+        for statement in statements(template).iter().filter(|statement| Some(statement.holder) == role) {
+            let sends = actions(statement.body).contains(&"sqs:SendMessage");
+            let ids = listed(&statement.body["Resource"]).into_iter().filter_map(target);
+            allowed.extend(ids.filter(|id| tables.contains(id) || (sends && queues.contains(id))));
+        }
         let told: BTreeSet<&str> = variables(&function)
             .into_iter()
             .filter_map(|(_, value)| target(value))
-            .filter(|id| tables.contains(id))
+            .filter(|id| tables.contains(id) || queues.contains(id))
             .collect();
         if allowed != told {
             let says = format!("environment names {told:?}, the role {allowed:?}");
-            findings.push(Finding::new("tables-differ", function.id, says));
+            findings.push(Finding::new("environment-differs", function.id, says));
         }
     }
     findings

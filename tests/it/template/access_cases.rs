@@ -10,7 +10,7 @@ fn roles_name_their_actions_and_resources() {
     assert_eq!(document::of_kind(&template, "AWS::Serverless::Function").len(), 8);
     assert_eq!(access::check_permissions(&template), []);
     assert_eq!(access::check_roles(&template), []);
-    assert_eq!(access::check_tables_match_roles(&template), []);
+    assert_eq!(access::check_environment_matches_roles(&template), []);
 }
 
 #[test]
@@ -52,11 +52,21 @@ fn a_role_that_is_missing_shared_or_managed_is_found() {
 fn a_table_that_the_function_is_not_told_of_is_found() {
     let statement = "/Resources/JobRole/Properties/Policies/0/PolicyDocument/Statement/0";
     let balances = json!([{"Fn::GetAtt": "EventsTable.Arn"}, {"Fn::GetAtt": "BalancesTable.Arn"}]);
-    let wider = access::check_tables_match_roles(&with(statement, "Resource", balances));
-    assert_eq!(named(&wider), [("tables-differ", "JobFunction")]);
+    let wider = access::check_environment_matches_roles(&with(statement, "Resource", balances));
+    assert_eq!(named(&wider), [("environment-differs", "JobFunction")]);
     let told = "/Resources/JobFunction/Properties/Environment/Variables";
     let told = with(told, "HOOKLEDGER_LEDGER_TABLE", json!({"Ref": "LedgerTable"}));
-    assert_eq!(named(&access::check_tables_match_roles(&told)), [("tables-differ", "JobFunction")]);
+    assert_eq!(named(&access::check_environment_matches_roles(&told)), [("environment-differs", "JobFunction")]);
+}
+
+#[test]
+fn a_queue_that_the_function_may_send_to_and_is_not_told_of_is_found() {
+    let told = "/Resources/OutboundFunction/Properties/Environment/Variables";
+    let none = with(told, "HOOKLEDGER_OUTBOUND_QUEUE_URL", json!(""));
+    assert_eq!(named(&access::check_environment_matches_roles(&none)), [("environment-differs", "OutboundFunction")]);
+    let told = "/Resources/DeadletterFunction/Properties/Environment/Variables";
+    let more = with(told, "HOOKLEDGER_OUTBOUND_QUEUE_URL", json!({"Ref": "OutboundQueue"}));
+    assert_eq!(named(&access::check_environment_matches_roles(&more)), [("environment-differs", "DeadletterFunction")]);
 }
 
 #[test]
