@@ -9,6 +9,7 @@ use domain::job::{Extension, Job, JobRecords, Transition};
 use domain::ledger::{Account, Entry, EntryKind, JobLedger, Line};
 use domain::limits::DECIDE_AGAIN_LIMIT;
 use domain::money::Micros;
+use domain::postpaid::Postpaid;
 use domain::status::job_status;
 use domain::submit::{SubmitJob, hold_delta};
 use runtime::App;
@@ -151,26 +152,36 @@ pub(crate) async fn shown(app: &App, tenant: &TenantId, job: &JobId, status: u16
     let ledger = app.store.load_ledger(tenant, job).await.map_err(unavailable)?;
     let progress = app.store.get_progress(tenant, job).await.map_err(unavailable)?;
     let mut shown = submission_json(&records.job);
-    shown["status"] = json!(job_status(&records, &ledger));
+    let postpaid = postpaid_of(app, &records.job, &ledger).await?;
+    let (settlements, outside) = settlements_json(app, &ledger, postpaid.as_ref()).await?;
+    shown["status"] = json!(job_status(&records, &ledger, outside));
     shown["submitted_at"] = json!(timestamp(records.job.created_ms));
     shown["expires_at"] = json!(timestamp(records.expires_ms()));
     shown["request_id"] = json!(records.job.request_id);
     shown["metadata"] = json!(records.job.metadata);
     shown["progress"] = json!(progress.map(|p| json!({"sequence": p.sequence, "type": p.event_type, "by": p.by})));
     if records.job.authorised != Micros::ZERO {
-        shown["authorisation"] = authorisation_json(app, &records.job).await?;
+        shown["authorisation"] = authorisation_json(app, &records.job, postpaid.as_ref()).await?;
     }
     shown["extensions"] = extensions_json(&records);
     shown["transitions"] = transitions_json(&records);
-    shown["settlements"] = settlements_json(&ledger);
+    shown["settlements"] = json!(settlements);
     Ok(GatewayResponse::json(status, &shown))
 }
 
-/// What became of a job's authorisation: the event of our own, its intent's state, and the payment's id.
-async fn authorisation_json(app: &App, job: &Job) -> Result<Value, Problem> {
-    let corrupt = |_| unavailable(store::StoreError::Corrupt { what: "authorisation" });
+/// The terms of a job's wallet at its payment provider; read only where something of the job goes there.
+async fn postpaid_of(app: &App, job: &Job, ledger: &JobLedger) -> Result<Option<Postpaid>, Problem> {
+    if job.authorised == Micros::ZERO && !entries(ledger).any(|entry| charged(entry).is_some()) {
+        return Ok(None);
+    }
     let balance = app.store.get_balance(&job.tenant, &job.wallet).await.map_err(unavailable)?;
-    let Some(postpaid) = balance.and_then(|balance| balance.postpaid) else { return Ok(Value::Null) };
+    Ok(balance.and_then(|balance| balance.postpaid))
+}
+
+/// What became of a job's authorisation: the event of our own, its intent's state, and the payment's id.
+async fn authorisation_json(app: &App, job: &Job, postpaid: Option<&Postpaid>) -> Result<Value, Problem> {
+    let corrupt = |_| unavailable(store::StoreError::Corrupt { what: "authorisation" });
+    let Some(postpaid) = postpaid else { return Ok(Value::Null) };
     let key = domain::authorisation::key_of(job, &postpaid.to).map_err(corrupt)?;
     let intent = app.store.get_intent(&key.to_string()).await.map_err(unavailable)?;
     let result = intent.as_ref().and_then(|intent| intent.result.as_ref());
@@ -201,16 +212,36 @@ fn charged(entry: &Entry) -> Option<Micros> {
     entry.lines.iter().any(postpaid).then(|| domain::postpaid::moved(entry))
 }
 
-fn settlements_json(ledger: &JobLedger) -> Value {
-    let one = |e: &Entry| {
-        json!({
-            "kind": e.kind, "version": e.version, "amount": e.amount, "captured": captured(e), "released": e.released,
-            "reference": e.reference, "reason": e.reason, "uncharged": e.uncharged, "currency": e.currency, "price_version": e.price_version,
-            "by": e.by, "at": timestamp(e.created_ms), "sequence": e.link.as_ref().map(|l| l.sequence),
-            "charged": charged(e),
-        })
-    };
-    ledger.close.iter().chain(&ledger.late).chain(&ledger.adjusts).chain(&ledger.reverses).map(one).collect()
+/// A job's entries, in the order in which they are shown.
+fn entries(ledger: &JobLedger) -> impl Iterator<Item = &Entry> {
+    ledger.close.iter().chain(&ledger.late).chain(&ledger.adjusts).chain(&ledger.reverses)
+}
+
+/// The settlements, on a postpaid wallet with what became of each charge and refund; and whether all of those are known to
+/// be done.
+async fn settlements_json(
+    app: &App, ledger: &JobLedger, postpaid: Option<&Postpaid>,
+) -> Result<(Vec<Value>, bool), Problem> {
+    let (mut shown, mut outside) = (Vec::new(), true);
+    for entry in entries(ledger) {
+        let mut one = settlement_json(entry);
+        if let Some(terms) = postpaid.filter(|_| charged(entry).is_some()) {
+            let step = app.step_of(entry, terms).await.map_err(unavailable)?;
+            outside &= step.as_ref().is_none_or(|step| step.done);
+            one["charge"] = json!(step.map(|s| json!({"event": s.event, "state": s.state, "payment": s.payment})));
+        }
+        shown.push(one);
+    }
+    Ok((shown, outside))
+}
+
+fn settlement_json(e: &Entry) -> Value {
+    json!({
+        "kind": e.kind, "version": e.version, "amount": e.amount, "captured": captured(e), "released": e.released,
+        "reference": e.reference, "reason": e.reason, "uncharged": e.uncharged, "currency": e.currency, "price_version": e.price_version,
+        "by": e.by, "at": timestamp(e.created_ms), "sequence": e.link.as_ref().map(|l| l.sequence),
+        "charged": charged(e),
+    })
 }
 
 /// `GET .../bookings/{booking}`: the versions that were taken in, each with the event that asked, and the job.

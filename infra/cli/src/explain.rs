@@ -23,7 +23,9 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, CliError> {
             let shown = api.get(&["tenants", tenant, "jobs", job])?;
             let members = ["transitions", "settlements", "extensions"].map(|member| list(&shown.body[member]).to_vec());
             let by = members.concat().into_iter().chain([shown.body["progress"].clone()]);
-            let by: Vec<Value> = by.map(|row| row["by"].clone()).collect();
+            let steps = crate::job::charges(&shown.body).map(|row| row["charge"]["event"].clone());
+            let steps = steps.chain([shown.body["authorisation"]["event"].clone()]);
+            let by: Vec<Value> = by.map(|row| row["by"].clone()).chain(steps).collect();
             several(&api, args, "job", &shown, &by, crate::job::page)
         }
         (None, None, Some(payment), _) => {

@@ -98,7 +98,20 @@ pub fn page(body: &Value) -> String {
         let reversed = if row["kind"] == "reverse" { amount(&row["amount"]) } else { "-".to_owned() };
         [kind, version, amount(&row["captured"]), amount(&row["released"]), reversed, entry, by(row), at]
     });
+    let charges: Vec<Value> = charges(body).cloned().collect();
+    if !charges.is_empty() {
+        let header = ["amount", "state", "payment", "event"];
+        page += &section("At the payment provider", header, &Value::Array(charges), |row| {
+            let [state, payment, event] = ["state", "payment", "event"].map(|name| cell(&row["charge"][name]));
+            [amount(&row["charged"]), state, payment, event]
+        });
+    }
     page
+}
+
+/// The settlements of a job that led to a charge or refund.
+pub fn charges(body: &Value) -> impl Iterator<Item = &Value> {
+    body["settlements"].as_array().into_iter().flatten().filter(|row| row["charge"].is_object())
 }
 
 /// Who asked: an event; or a person, by the reference where it is recorded, else by the hash that stands for it.
@@ -202,6 +215,33 @@ Money
 │ capture ┆ 1       ┆ 0.0087   ┆ 4.9913   ┆ -        ┆ 2     ┆ acme/msg_1  ┆ 2026-11-29T12:00:01Z │
 │ reverse ┆ -       ┆ 0.00     ┆ 0.00     ┆ 0.002    ┆ 3     ┆ reverse r-1 ┆ 2026-11-29T12:00:02Z │
 └─────────┴─────────┴──────────┴──────────┴──────────┴───────┴─────────────┴──────────────────────┘
+";
+        let page = page(&body);
+        assert!(page.ends_with(by_hand), "{page}");
+    }
+
+    #[test]
+    fn a_charged_job_shows_what_became_of_its_charges() {
+        let mut body = job();
+        let of = |kind: &str, charged: &str, charge: Value| {
+            json!({
+                "kind": kind, "version": null, "amount": "1.234000", "captured": "1.234000", "released": "0.000000",
+                "by": "acme/msg_1", "at": "2026-11-29T12:00:01Z", "sequence": 2, "charged": charged, "charge": charge,
+            })
+        };
+        body["settlements"] = json!([
+            of("capture", "1.230000", json!({"event": "own/charge|t1|j1|c", "state": "settled", "payment": "pi_1"})),
+            of("adjust", "-0.500000", json!({"event": "own/refund|t1|j1|a|r-1", "state": null, "payment": null})),
+            of("adjust", "0.000000", Value::Null),
+        ]);
+        let by_hand = "
+At the payment provider
+┌────────┬─────────┬─────────┬────────────────────────┐
+│ amount ┆ state   ┆ payment ┆ event                  │
+╞════════╪═════════╪═════════╪════════════════════════╡
+│ 1.23   ┆ settled ┆ pi_1    ┆ own/charge|t1|j1|c     │
+│ -0.50  ┆ -       ┆ -       ┆ own/refund|t1|j1|a|r-1 │
+└────────┴─────────┴─────────┴────────────────────────┘
 ";
         let page = page(&body);
         assert!(page.ends_with(by_hand), "{page}");

@@ -75,16 +75,19 @@ pub fn key_of(kind: &str, entry: &Entry, sort_key: &str, postpaid: &Postpaid) ->
     Ok(OperationKey { event, item: ItemId::new(postpaid.to.as_str())?, name: OperationName::Forward })
 }
 
-/// The sort key of an entry that a charge can belong to.
+/// The sort key of an entry that a charge or a refund can belong to.
 pub fn sort_key(entry: &Entry) -> Option<String> {
     match entry.kind {
         EntryKind::Capture => Some(keys::CLOSE.to_owned()),
         EntryKind::LateCapture => entry.version.map(keys::late_capture_sk),
-        EntryKind::Adjust => {
-            entry.reference.as_deref().and_then(|text| Reference::new(text).ok()).map(|r| keys::adjust_sk(&r))
-        }
+        EntryKind::Adjust => reference_of(entry).map(|r| keys::adjust_sk(&r)),
+        EntryKind::Reverse => reference_of(entry).map(|r| keys::reverse_sk(&r)),
         _ => None,
     }
+}
+
+fn reference_of(entry: &Entry) -> Option<Reference> {
+    entry.reference.as_deref().and_then(|text| Reference::new(text).ok())
 }
 
 /// What a posting asks of the payment provider; `None` where no whole minor unit moves.

@@ -229,14 +229,17 @@ pub enum JobStatus {
     Submitted,
     /// The job ended, its hold is still open.
     BillingPending,
+    /// The job ended and its money is settled in the ledger; what that asks of a payment provider is not known to be done.
+    BillingSubmitted,
     /// The job ended and its money is settled.
     BillingSettled,
     /// The hold is closed without a transition, for example by expiry.
     HoldClosed,
 }
 
-/// Derives a job's workflow state. A close alone does not settle a success that came after it.
-pub fn job_status(records: &JobRecords, ledger: &JobLedger) -> JobStatus {
+/// Derives a job's workflow state. A close alone does not settle a success that came after it. `outside` is false while a
+/// charge or refund of the job at a payment provider is not known to be done.
+pub fn job_status(records: &JobRecords, ledger: &JobLedger, outside: bool) -> JobStatus {
     match (records.transitions.last(), &ledger.close) {
         (None, None) => JobStatus::Submitted,
         (None, Some(_)) => JobStatus::HoldClosed,
@@ -245,7 +248,11 @@ pub fn job_status(records: &JobRecords, ledger: &JobLedger) -> JobStatus {
             let own = |entry: &Entry| entry.version == Some(last.version);
             let given_up = close.by.starts_with(BY_REVIEW); // a person decided that nothing is charged
             let settled = last.outcome != Outcome::Success || own(close) || given_up || ledger.late.iter().any(own);
-            if settled { JobStatus::BillingSettled } else { JobStatus::BillingPending }
+            match settled {
+                false => JobStatus::BillingPending,
+                true if outside => JobStatus::BillingSettled,
+                true => JobStatus::BillingSubmitted,
+            }
         }
     }
 }

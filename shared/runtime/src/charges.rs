@@ -4,6 +4,7 @@
 use domain::authorisation::{self, AUTHORISE, Authorisation, CAPTURE, Close, VOID};
 use domain::charge::{self, CHARGE, Outgoing, REFUND};
 use domain::decide::posting::Posting;
+use domain::event::EventRef;
 use domain::ids::Reference;
 use domain::intent::{Intent, IntentState};
 use domain::job::Job;
@@ -40,6 +41,19 @@ pub enum Refundable {
     To(Back),
     /// Not yet, or not from here, for this reason: it says what to do.
     Not(&'static str),
+}
+
+/// What became of a charge or refund that an entry asked of its payment provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The event of our own that stands for it.
+    pub event: EventRef,
+    /// How far its intent is; `None` before it is written down.
+    pub state: Option<IntentState>,
+    /// The provider's id of the payment or refund, where it is known.
+    pub payment: Option<String>,
+    /// True when it is done there, or a person closed its review.
+    pub done: bool,
 }
 
 impl App {
@@ -169,6 +183,26 @@ impl App {
             }
         }
         key(CHARGE)
+    }
+
+    /// What became of the charge or refund of an entry; `None` where it asked for none.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn step_of(&self, entry: &Entry, postpaid: &Postpaid) -> Result<Option<Step>, StoreError> {
+        let Some(sort_key) = charge::sort_key(entry) else { return Ok(None) };
+        let key = match postpaid.minor(moved(entry)) {
+            0 => return Ok(None),
+            1.. => self.charged_by(entry, &sort_key, postpaid).await?,
+            _ if entry.charge.is_none() => return Ok(None), // nothing was paid, so nothing went back
+            _ => charge::key_of(REFUND, entry, &sort_key, postpaid)
+                .map_err(|_| StoreError::Corrupt { what: "charge" })?,
+        };
+        let closed = self.is_closed(&key).await?; // before its intent, as above
+        let intent = self.store.get_intent(&key.to_string()).await?;
+        let state = intent.as_ref().map(|intent| intent.state);
+        let payment = intent.and_then(|intent| intent.result).and_then(|result| result.id);
+        Ok(Some(Step { event: key.event, state, payment, done: closed || state == Some(IntentState::Settled) }))
     }
 
     /// The payment of a charge, `None` where nothing was paid; else why that cannot be said.

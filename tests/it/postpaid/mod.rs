@@ -7,6 +7,7 @@ mod charges;
 mod faults;
 mod peers;
 mod refunds;
+mod shown;
 pub mod stripe;
 mod wallets;
 mod webhooks;

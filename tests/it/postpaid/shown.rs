@@ -1,0 +1,71 @@
+//! What a job shows of its charges and refunds, and its status until those are done at the payment provider.
+
+use serde_json::{Value, json};
+
+use super::Scene;
+use super::stripe::Fault;
+
+const CHARGE: &str = "own/charge|t1|j1|c";
+
+/// The job's status, and of each settlement its charge.
+async fn seen(scene: &Scene) -> (Value, Vec<Value>) {
+    let job = scene.world.job("j1").await;
+    let charges = job["settlements"].as_array().unwrap().iter().map(|one| one["charge"].clone());
+    (job["status"].clone(), charges.collect())
+}
+
+fn step(event: &str, state: &str, payment: Option<&str>) -> Value {
+    json!({"event": event, "state": state, "payment": payment})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_settled_when_its_charge_and_its_refund_are_known_to_be_done() {
+    let scene = Scene::of("USD").await;
+    scene.submit("j1", "usd-1").await;
+    scene.stripe.meets(&[Fault::AnswerLost]);
+    scene.ended("e-1", "job.completed", "j1", "usd-1", 10_000_000).await;
+    assert_eq!(seen(&scene).await, (json!("submitted"), vec![]));
+    scene.world.drain().await.unwrap();
+    assert_eq!(seen(&scene).await, (json!("billing-submitted"), vec![step(CHARGE, "uncertain", None)]));
+    scene.world.minutes(30).await.unwrap();
+    let charged = step(CHARGE, "settled", Some("pi_1"));
+    assert_eq!(seen(&scene).await, (json!("billing-settled"), vec![charged.clone()]));
+
+    scene.succeeded("evt_1", &scene.stripe.kept()[0]).await;
+    scene.stripe.meets(&[Fault::NotSent]);
+    assert_eq!(scene.act("j1", "reverse", "r-1", "4.00").await.0, 201);
+    let refund = "own/refund|t1|j1|v|r-1";
+    let (status, charges) = seen(&scene).await;
+    assert_eq!(
+        (&status, &charges[1]["event"], &charges[1]["payment"]),
+        (&json!("billing-submitted"), &json!(refund), &Value::Null)
+    );
+    scene.world.minutes(30).await.unwrap();
+    let id = scene.stripe.kept()[1].id.clone();
+    let (status, charges) = seen(&scene).await;
+    assert_eq!((status, charges), (json!("billing-settled"), vec![charged, step(refund, "settled", Some(&id))]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_declined_charge_is_open_until_a_person_has_closed_its_review() {
+    let scene = Scene::of("USD").await;
+    scene.stripe.meets(&[Fault::Declined]);
+    scene.job("j1", "usd-1", 10_000_000).await;
+    let declined = vec![step(CHARGE, "failed", None)];
+    assert_eq!(seen(&scene).await, (json!("billing-submitted"), declined.clone()));
+    let close = json!({"action": "close", "reason": "paid by bank"});
+    assert_eq!(scene.decide("forward:stripe@own/charge|t1|j1|c", close).await.0, 200);
+    assert_eq!(seen(&scene).await, (json!("billing-settled"), declined));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_capture_of_what_was_authorised_is_shown_and_what_moves_nothing_has_no_charge() {
+    let scene = Scene::authorising().await;
+    scene.authorise("j1", "5.00").await;
+    scene.completes("j1", 3_000_000).await;
+    let captured = step("own/capture|t1|j1|c", "settled", Some("pi_1"));
+    assert_eq!(seen(&scene).await, (json!("billing-settled"), vec![captured.clone()]));
+    // Less than a cent is carried, and the payment provider is asked for nothing.
+    assert_eq!(scene.act("j1", "adjust", "a-1", "0.004").await.0, 201);
+    assert_eq!(seen(&scene).await, (json!("billing-settled"), vec![captured, Value::Null]));
+}
