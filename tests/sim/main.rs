@@ -27,6 +27,7 @@ mod shrink;
 mod soak;
 mod sweep;
 mod there;
+mod till;
 mod trace;
 mod wire;
 mod workflows;
@@ -44,9 +45,9 @@ use crate::sweep::{Report, sweep};
 use crate::world::Tells;
 
 /// Random scenarios of a CI run.
-const CI_RANDOM: u64 = 700;
+const CI_RANDOM: u64 = 600;
 /// Of all single faults, and of all pairs, a CI run takes one in so many.
-const CI_SINGLES: usize = 6;
+const CI_SINGLES: usize = 9;
 const CI_PAIRS: usize = 30;
 /// Scenarios at most, or at a time, for call sites that the parts missed.
 const CI_RARE: usize = 60;

@@ -7,18 +7,29 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::run::Stage;
-use crate::scenario::{Request, decimal};
+use crate::scenario::{Request, Scenario, decimal};
 use crate::world::World;
 
 /// Creates and funds a wallet before the scenario begins.
-pub async fn create_wallet(world: &World, wallet: &str, funds: i64) {
+pub async fn create_wallet(world: &World, scenario: &Scenario, wallet: &str, funds: i64) {
     let path = format!("/control/tenants/t1/wallets/{wallet}");
-    let created = world.ask("PUT", &path, &json!({"currency": "USD"})).await;
+    let created = world.ask("PUT", &path, &wallet_of(scenario)).await;
     assert!(created.is_some_and(|(status, _)| status == 201), "a wallet can be created");
     if funds > 0 {
         let body = json!({"amount": decimal(funds), "reference": "first"});
         let funded = world.ask("POST", &format!("{path}/fund"), &body).await;
         assert!(funded.is_some_and(|(status, _)| status == 201), "a wallet can be funded");
+    }
+}
+
+fn wallet_of(scenario: &Scenario) -> Value {
+    match scenario.is_postpaid() {
+        true => {
+            let authorise = scenario.authorises();
+            let terms = json!({"to": "till", "customer": "cus_1", "payment_method": "pm_1", "authorise": authorise});
+            json!({"currency": "USD", "postpaid": terms})
+        }
+        false => json!({"currency": "USD"}),
     }
 }
 
@@ -51,18 +62,20 @@ async fn answered(stage: &Stage, method: &str, path: &str, body: &Value) -> (u16
 /// Submits a job.
 pub async fn submit(stage: &Stage, place: usize) {
     let job = &stage.scenario.jobs[place];
-    let body = json!({
+    let mut body = json!({
         "provider": "acme", "provider_job_ref": format!("p-{}", job.job), "model": job.model, "wallet": job.wallet,
-        "hold": decimal(job.hold),
     });
+    if !stage.scenario.is_postpaid() || stage.scenario.authorises() {
+        body["hold"] = json!(decimal(job.hold));
+    }
     let status = persist(stage, "PUT", &format!("/control/tenants/t1/jobs/{}", job.job), &body).await;
     stage.oracle.submitted(job, status);
 }
 
 /// Creates a wallet.
 pub async fn create(stage: &Stage, wallet: &str) {
-    let status =
-        persist(stage, "PUT", &format!("/control/tenants/t1/wallets/{wallet}"), &json!({"currency": "USD"})).await;
+    let path = format!("/control/tenants/t1/wallets/{wallet}");
+    let status = persist(stage, "PUT", &path, &wallet_of(&stage.scenario)).await;
     stage.oracle.created(wallet, status);
 }
 

@@ -56,6 +56,8 @@ fn inviting(mistake: &str) -> &'static [&'static str] {
         | "request-rebuilt-on-retry"
         | "result-recorded-before-the-answer" => &["board"],
         "look-up-miss-taken-for-not-done" => &["sent"],
+        "charge-left-out-of-its-settlement" | "carried-rest-forgotten" | "refund-beyond-its-charge" => &["charge"],
+        "authorisation-left-standing" | "charge-beside-an-authorisation" => &["authorise"],
         _ => &[],
     }
 }

@@ -1,5 +1,6 @@
 //! The provider: sends an event until it gets a 2xx, with growing waits, always the same bytes under the same id.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use local::world::answer;
@@ -47,6 +48,25 @@ pub async fn pay(stage: &Stage, payment: &PaymentSpec) {
             None => net.tell(|| format!("stripe gets no answer about {id}")),
         }
         back_off(stage, id, attempt).await;
+    }
+}
+
+/// Tells of every payment and refund that exists at the payment provider by now, however often it did before.
+pub async fn news(stage: &Stage) {
+    let Some(there) = &stage.world.there else { return };
+    let mut refunded: BTreeMap<String, i64> = BTreeMap::new();
+    for made in there.made() {
+        let (id, kind, payment, minor) = match made.of {
+            None => (format!("evt_{}", made.id), "payment_intent.succeeded", made.id, made.minor),
+            Some(payment) => {
+                let in_all = refunded.entry(payment.clone()).or_default();
+                *in_all += made.minor;
+                (format!("evt_{}", made.id), "charge.refunded", payment, *in_all)
+            }
+        };
+        let spec = PaymentSpec { id, kind, payment, wallet: made.wallet, minor };
+        stage.oracle.news(&spec);
+        pay(stage, &spec).await;
     }
 }
 

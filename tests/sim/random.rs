@@ -33,17 +33,47 @@ pub fn scenario(seed: u64) -> Scenario {
     let mut plan = plan;
     tell(seed, quiet, last_ms, &mut knobs, &mut plan);
     let relay_from_ms = if late { LATE_MS } else { 0 };
-    Scenario { name: format!("seed {seed}"), seed, jobs, wallets, actions, knobs, plan, heal_ms, relay_from_ms }
+    let name = format!("seed {seed}");
+    let mut scenario = Scenario { name, seed, jobs, wallets, actions, knobs, plan, heal_ms, relay_from_ms };
+    if scenario.is_postpaid() {
+        afterwards(&mut scenario, quiet, last_ms);
+    }
+    scenario
 }
 
-/// Who is told, if anybody is: every fourth seed a queue, of the others every fifth a destination over HTTP, which has dice
-/// of its own, so that the other seeds are what they were.
+/// What a scenario has whose wallets are charged afterwards: nothing is there at first, the payment provider tells of what it
+/// was asked for, and operators give some of it back.
+fn afterwards(scenario: &mut Scenario, quiet: bool, last_ms: u64) {
+    let mut dice = Rng::with_seed(scenario.seed ^ 0xca11);
+    scenario.wallets.iter_mut().for_each(|(_, funds)| *funds = 0);
+    let mut at_ms = last_ms;
+    for round in 0..dice.u64(1..=3) {
+        at_ms += dice.u64(1..=90) * SECOND_MS;
+        scenario.actions.push(Action { at_ms, what: What::News });
+        for number in 0..dice.u32(..3) {
+            let action = if dice.u32(..100) < 70 { "reverse" } else { "adjust" };
+            let job = dice.usize(..scenario.jobs.len());
+            let most = scenario.jobs[job].hold / 2 + 1;
+            let amount = if action == "reverse" { dice.i64(1..=most) } else { dice.i64(-most..=most) | 1 };
+            let request = Request { action, job, reference: format!("back-{round}-{number}"), amount };
+            scenario.actions.push(Action { at_ms: at_ms + dice.u64(..40) * SECOND_MS, what: What::Ask(request) });
+        }
+    }
+    scenario.actions.push(Action { at_ms: at_ms + 60 * SECOND_MS, what: What::News });
+    scenario.actions.sort_by_key(|action| action.at_ms);
+    scenario.heal_ms = if quiet { at_ms } else { at_ms + dice.u64(30..=240) * SECOND_MS };
+}
+
+/// Who is told, if anybody is: every fourth seed a queue, of the others every fifth a destination over HTTP; of what is left
+/// every sixth charges. They have dice of their own, so that the other seeds are what they were.
 fn tell(seed: u64, quiet: bool, last_ms: u64, knobs: &mut Knobs, plan: &mut Plan) {
     if seed.is_multiple_of(4) {
         knobs.tells = Tells::Queue;
-    } else if seed.is_multiple_of(5) {
+    } else if seed.is_multiple_of(5) || seed % 6 == 1 {
         let mut dice = Rng::with_seed(seed ^ 0x07e2);
-        knobs.tells = Tells::Http(if dice.bool() { "board" } else { "desk" });
+        let name = if dice.bool() { "board" } else { "desk" };
+        knobs.tells =
+            if seed.is_multiple_of(5) { Tells::Http(name) } else { Tells::Charges { authorised: dice.bool() } };
         knobs.policy.max_attempts = 12;
         if !quiet {
             plan.outside = [100, 300, 600][dice.usize(..3)];

@@ -75,7 +75,7 @@ async fn drive(scenario: Arc<Scenario>, keep_story: bool) -> Outcome {
     let stage = Stage { world: world.clone(), scenario: scenario.clone(), oracle: oracle.clone(), open };
     net.lock().healed = true;
     for (wallet, funds) in &scenario.wallets {
-        operator::create_wallet(&world, wallet, *funds).await;
+        operator::create_wallet(&world, &scenario, wallet, *funds).await;
     }
     net.lock().healed = false;
     let mut tasks = JoinSet::new();
@@ -134,6 +134,7 @@ async fn act(stage: Stage, action: Action) {
     match &action.what {
         What::Deliver(event) => provider::deliver(&stage, event).await,
         What::Pay(payment) => provider::pay(&stage, payment).await,
+        What::News => provider::news(&stage).await,
         What::Submit(job) => operator::submit(&stage, *job).await,
         What::Wallet(wallet) => operator::create(&stage, wallet).await,
         What::Fund(wallet, amount, reference) => operator::fund(&stage, wallet, *amount, reference).await,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::faults::Plan;
 use crate::secrecy::MARK;
-use crate::world::Knobs;
+use crate::world::{Knobs, Tells};
 
 /// One million micros are one unit of the currency.
 pub const UNIT: i64 = 1_000_000;
@@ -177,6 +177,8 @@ pub enum What {
     Deliver(EventSpec),
     /// The payment provider sends an event until it gets a 2xx.
     Pay(PaymentSpec),
+    /// The payment provider tells of every payment and refund that exists there by now.
+    News,
     /// A wallet is created.
     Wallet(String),
     /// Money comes into a wallet: its name, micros, reference.
@@ -241,6 +243,16 @@ impl Scenario {
             && plan.fixed.is_empty()
             && plan.outages.is_empty()
             && self.knobs.visibility_s >= 60
+    }
+
+    /// True when the wallets are charged afterwards.
+    pub fn is_postpaid(&self) -> bool {
+        matches!(self.knobs.tells, Tells::Charges { .. })
+    }
+
+    /// True when jobs are authorised as well.
+    pub fn authorises(&self) -> bool {
+        self.knobs.tells == Tells::Charges { authorised: true }
     }
 
     /// The event of an id, the first one if several have it.

@@ -2,7 +2,8 @@
 //! it works, stores an error under the key and repeats it, forgets keys, answers garbage, is away for a day.
 //!
 //! What really exists there is kept apart from what it says: by that it is judged. `board` knows a key again for a set time;
-//! `desk` knows none and can be asked. Its faults come from the same plan as those of AWS's calls, by the same names.
+//! `desk` knows none and can be asked; `till` is a payment provider that knows keys as `board` does. Its faults come from the
+//! same plan as those of AWS's calls, by the same names.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,24 +15,36 @@ use tokio::time::sleep;
 
 use crate::faults::Kind;
 use crate::net::{INVOCATION, Invocation, Net};
+use crate::till::{Made, field, minor, step, text_of};
 use crate::trace::unordered_hash;
 
-/// How long `board` really knows a key. Its profile promises an hour of which 59 minutes are margin, so that a sender
+/// How long `board` and `till` really know a key. Its profile promises an hour of which 59 minutes are margin, so that a sender
 /// relies on one minute; a request may be on its way for as long again.
 const LIFE_MS: u64 = 120_000;
 /// How long it is away.
 const AWAY_MS: u64 = 86_400_000;
 
-/// The sender's table for `name`; `board` keeps keys.
+/// What a sender may rely on.
+pub const KEEPS_KEYS: &str = "key_life_hours = 1\nkey_margin_minutes = 59\nreplays_errors = true\n";
+
+/// The sender's table for `board` or `desk`.
 pub fn table(name: &str) -> String {
-    let keys = match name {
-        "board" => "key_life_hours = 1\nkey_margin_minutes = 59\nreplays_errors = true\n",
-        _ => "",
-    };
+    let keys = if name == "board" { KEEPS_KEYS } else { "" };
+    format!("{}{}", destination(name, "/v1/jobs", keys), lookup("/v1/jobs"))
+}
+
+/// A destination's table.
+pub fn destination(name: &str, path: &str, more: &str) -> String {
     format!(
-        "\n[destinations.{name}]\nurl = \"env:THERE_URL\"\npath = \"/v1/jobs\"\nid = \"/id\"\n{keys}\
-         retryable = [\"401\", \"403\", \"429\", \"503\"]\n\
-         lookup = {{ path = \"/v1/jobs?ref={{key}}\", found = \"/data/0\", reference = \"/data/0/reference\", \
+        "\n[destinations.{name}]\nurl = \"env:THERE_URL\"\npath = \"{path}\"\nid = \"/id\"\n\
+         retryable = [\"401\", \"403\", \"429\", \"503\"]\n{more}"
+    )
+}
+
+/// How it is asked for what it did.
+pub fn lookup(path: &str) -> String {
+    format!(
+        "lookup = {{ path = \"{path}?ref={{key}}\", found = \"/data/0\", reference = \"/data/0/reference\", \
          id = \"/data/0/id\", settles_after_s = 60 }}\n"
     )
 }
@@ -68,11 +81,34 @@ struct State {
     keys: BTreeMap<String, Kept>,
     /// What exists, by key.
     effects: BTreeMap<String, Vec<String>>,
+    /// The same in the order in which it came to be: keys and ids.
+    made: Vec<(String, String)>,
     /// The first request of each key: method, URL, body, headers.
     first: BTreeMap<String, Call>,
     /// The key under which each event was told.
     told: BTreeMap<String, String>,
     away_until_ms: u64,
+}
+
+impl State {
+    /// The request that made a payment.
+    fn request(&self, id: &str) -> Option<&Call> {
+        let made = self.made.iter().find(|(_, made)| made == id);
+        made.and_then(|(key, _)| self.first.get(key))
+    }
+
+    /// What speaks against a capture or cancellation of a payment: it was ended before, or less was authorised.
+    fn wrong(&self, payment: &str, key: &str) -> Option<String> {
+        let of = |(other, made): &&(String, String)| made == payment && other != key;
+        let before =
+            self.made.iter().filter(of).filter_map(|(key, _)| self.first.get(key)).find_map(|call| step(&call.url));
+        if let Some((_, before)) = before {
+            return Some(format!("there: {payment} is ended a second time, after its {before}"));
+        }
+        let authorised = self.request(payment).map_or(0, |call| minor(&text_of(call), "amount"));
+        let captured = self.first.get(key).map_or(0, |call| minor(&text_of(call), "amount_to_capture"));
+        (captured > authorised).then(|| format!("there: {captured} captured of {payment}, and {authorised} authorised"))
+    }
 }
 
 /// The destination. Clones share it.
@@ -107,6 +143,31 @@ impl There {
         self.lock().effects.get(key).map_or(0, Vec::len)
     }
 
+    /// What was paid and refunded, in the order in which it was.
+    pub fn made(&self) -> Vec<Made> {
+        let state = self.lock();
+        let wallet = |call: &Call| field(&text_of(call), "metadata[wallet]").unwrap_or_default();
+        let made = |(key, id): &(String, String)| {
+            let call = state.first.get(key)?;
+            let (form, id) = (text_of(call), id.clone());
+            match step(&call.url) {
+                Some((_, "cancel")) => None,
+                Some(_) => {
+                    let (minor, wallet) = (minor(&form, "amount_to_capture"), state.request(&id).map(wallet)?);
+                    Some(Made { id, minor, wallet, of: None })
+                }
+                None if field(&form, "capture_method").is_some() => None, // only authorised
+                None => Some(Made {
+                    id,
+                    minor: minor(&form, "amount"),
+                    wallet: wallet(call),
+                    of: field(&form, "payment_intent"),
+                }),
+            }
+        };
+        state.made.iter().filter_map(made).collect()
+    }
+
     /// Every key that was ever sent.
     pub fn keys(&self) -> Vec<String> {
         self.lock().first.keys().cloned().collect()
@@ -115,8 +176,10 @@ impl There {
     /// What leaves: one key for an event for ever, the identical request for a key.
     fn judge(&self, call: &Call) {
         let (key, mut state) = (key_of(call), self.lock());
-        let body: Value = serde_json::from_slice(&call.body).unwrap_or_default();
-        let event = body["id"].as_str().unwrap_or_default().to_owned();
+        let body = text_of(call);
+        let json: Value = serde_json::from_str(&body).unwrap_or_default();
+        let event = json["id"].as_str().map(str::to_owned).or_else(|| field(&body, "metadata[charge]"));
+        let event = event.unwrap_or_else(|| call.url.clone()); // a capture or cancellation, of which a payment has one
         let before = state.told.entry(event.clone()).or_insert_with(|| key.clone()).clone();
         let same = state.first.entry(key.clone()).or_insert_with(|| call.clone()) == call;
         drop(state);
@@ -130,7 +193,12 @@ impl There {
 
     /// It is done now.
     fn execute(&self, state: &mut State, key: &str) -> String {
-        let id = format!("there-{}", state.effects.values().map(Vec::len).sum::<usize>());
+        let of_payment = state.first.get(key).and_then(|call| step(&call.url)).map(|(payment, _)| payment.to_owned());
+        if let Some(wrong) = of_payment.as_ref().and_then(|payment| state.wrong(payment, key)) {
+            self.net.violation(wrong);
+        }
+        let id = of_payment.unwrap_or_else(|| format!("there-{}", state.made.len()));
+        state.made.push((key.to_owned(), id.clone()));
         let all = state.effects.entry(key.to_owned()).or_default();
         all.push(id.clone());
         self.net.tell(|| format!("  {}: {id} exists under {:.8}", self.name, key));
@@ -143,7 +211,7 @@ impl There {
     /// A request arrives.
     fn arrive(&self, call: &Call, manner: Manner) -> Result<Reply, CallError> {
         let (key, now_ms, mut state) = (key_of(call), self.net.elapsed_ms(), self.lock());
-        let known = state.keys.get(&key).filter(|kept| self.name == "board" && now_ms - kept.since_ms < LIFE_MS);
+        let known = state.keys.get(&key).filter(|kept| self.name != "desk" && now_ms - kept.since_ms < LIFE_MS);
         match known {
             Some(kept) if kept.body != call.body => return reply(422, &json!({})),
             Some(Kept { answer: Answer::Busy, .. }) => return reply(409, &json!({})),

@@ -13,7 +13,7 @@ const PER_SITE: u32 = 6;
 const PER_RELAY_SITE: u32 = 4;
 
 /// The names of all workflows.
-pub const NAMES: [&str; 31] = [
+pub const NAMES: [&str; 33] = [
     "complete",
     "fail",
     "cancel",
@@ -45,6 +45,8 @@ pub const NAMES: [&str; 31] = [
     "told",
     "board",
     "sent",
+    "charge",
+    "authorise",
 ];
 
 fn event(id: &str, kind: &'static str, job: usize, usage: Option<(i64, i64)>) -> EventSpec {
@@ -276,6 +278,51 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
             scenario.plan.outages = vec![late];
             scenario.heal_ms = 120_000;
             vec![deliver(51, done)] // the relay tries again while the requests are on their way
+        }
+        // Charged afterwards: a job worth 60 cents, one worth less than one, a correction, payments told of, and refunds of
+        // which the last wants more than is left.
+        "charge" => {
+            scenario.knobs.tells = Tells::Charges { authorised: false };
+            scenario.wallets[0].1 = 0;
+            scenario.heal_ms = 150_000;
+            let large = EventSpec { usage: Some((100_000, 20_000)), ..done.clone() };
+            let correction = EventSpec {
+                reference: Some("cor-1".to_owned()),
+                sequence: 10,
+                ..event("e3", "usage.corrected", 0, Some((120_000, 20_000)))
+            };
+            let news = |at_s: u64| Action { at_ms: at_s * 1_000, what: What::News };
+            vec![
+                submit(0, 1),
+                deliver(2, &large),
+                deliver(2, &event("e2", "job.completed", 1, Some((1_200, 340)))),
+                deliver(8, &correction),
+                news(20),
+                ask(30, "reverse", "r-1", 300_000),
+                ask(32, "reverse", "r-2", 300_000),
+                ask(34, "reverse", "r-3", 60_000), // of the correction's charge: nothing is left of the first
+                ask(40, "adjust", "a-1", 25_000),
+                news(60),
+            ]
+        }
+        // One dollar authorised for each of three jobs: one captures a part of it, one fails, one costs more. Their
+        // authorisations are still on their way when they end.
+        "authorise" => {
+            scenario.knobs.tells = Tells::Charges { authorised: true };
+            scenario.wallets[0].1 = 0;
+            let away = Outage { from_ms: 0, to_ms: 5_000, part: "outbound POST ", kind: Kind::Refused };
+            scenario.plan.outages = vec![away];
+            scenario.heal_ms = 150_000;
+            vec![
+                submit(0, 1),
+                submit(0, 2),
+                deliver(2, &EventSpec { usage: Some((100_000, 20_000)), ..done.clone() }),
+                deliver(2, &event("e2", "job.failed", 1, None)),
+                deliver(3, &event("e3", "job.completed", 2, Some((300_000, 40_000)))),
+                Action { at_ms: 20_000, what: What::News },
+                ask(30, "reverse", "r-1", 300_000),
+                Action { at_ms: 60_000, what: What::News },
+            ]
         }
         "dead-letter" => {
             scenario.knobs = Knobs { max_receives: 2, visibility_s: 5, ..Knobs::default() };

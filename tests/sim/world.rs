@@ -18,6 +18,7 @@ use local::clock::Clock;
 use local::fifo::QueueAttributes;
 use local::lambda::{BoxError, Handler, handler};
 use local::poller::{Poller, PollerConfig};
+use local::stack::Function;
 use local::world::{ACME_SECRET, BEGINS_MS};
 use queue::{
     QueueUrls, Queues, create_queues, dead_letter_name, queue_name, reconcile_dead_letter_name, reconcile_queue_name,
@@ -40,6 +41,7 @@ use crate::net::Net;
 use crate::oracle::told::QUEUE;
 use crate::secrecy::{MARK, STRIPE_SECRET, leak, leaked};
 use crate::there::{There, table};
+use crate::till;
 use crate::wire::Wire;
 
 /// Prefix of tables and queues.
@@ -94,12 +96,22 @@ pub enum Tells {
     Queue,
     /// A destination over HTTP, `board` or `desk`, in whatever order.
     Http(&'static str),
+    /// Nobody; but every wallet is postpaid, and what its jobs cost is charged at `till`.
+    Charges {
+        /// What a job may cost is authorised when it is submitted.
+        authorised: bool,
+    },
 }
 
 impl Tells {
     /// True when anybody is.
     pub fn somebody(self) -> bool {
-        self != Self::Nobody
+        matches!(self, Self::Queue | Self::Http(_))
+    }
+
+    /// The item under which an event of our own plans what leaves.
+    pub fn item(self) -> &'static str {
+        if matches!(self, Self::Charges { .. }) { "till" } else { "books" }
     }
 }
 
@@ -168,6 +180,7 @@ partial-1 = { overage = "cap", bill_partial = true }
             let subscription = SUBSCRIPTION.replace("sqs:HOOKLEDGER_TOLD_QUEUE_URL", &format!("http:{name}"));
             format!("{providers}{}{}", subscription.replace("ordered = true\n", ""), table(name))
         }
+        Tells::Charges { .. } => format!("{providers}{}", till::tables()),
     };
     let mut prices = PRICES_TOML.to_owned();
     let small = PRICES_TOML.split("[[price]]").find(|price| price.contains("\"small-1\"")).unwrap();
@@ -202,6 +215,7 @@ impl World {
         let random = Arc::new(SharedRandom::seeded(seed));
         let there = match knobs.tells {
             Tells::Http(name) => Some(There::new(net.clone(), name)),
+            Tells::Charges { .. } => Some(There::new(net.clone(), "till")),
             Tells::Nobody | Tells::Queue => None,
         };
         let address = |name: &str| match name {
@@ -235,18 +249,18 @@ impl World {
         for (name, skew_ms) in names.into_iter().zip(knobs.skew_ms) {
             let clock: Arc<dyn Clock> = Arc::new(SimClock { begin, skew_ms });
             let store = store(&aws, &net, name, seed).await;
-            let queues = queues(&aws, &net, name, seed, urls.clone()).await;
+            let queues = queues(&aws, &net, name, seed, given(name, &urls)).await;
             apps.push(App { store, queues, clock, ..app.clone() });
         }
         // A function of its own only where something leaves, so that every other scenario is what it was.
-        let outbound = match knobs.tells.somebody() {
-            true => {
+        let outbound = match knobs.tells {
+            Tells::Queue | Tells::Http(_) | Tells::Charges { .. } => {
                 let store = store(&aws, &net, "outbound", seed).await;
                 let queues = queues(&aws, &net, "outbound", seed, urls.clone()).await;
                 let clock: Arc<dyn Clock> = Arc::new(SimClock { begin, skew_ms: knobs.skew_ms[1] });
                 Some(App { store, queues, clock, ..app.clone() })
             }
-            false => None,
+            Tells::Nobody => None,
         };
         let [receiver, job, billing, relay, deadletter, control, reconciler] = <[App; 7]>::try_from(apps).unwrap();
         let receiver = Receiver::new(receiver, |name| match name {
@@ -370,6 +384,15 @@ async fn store(aws: &EmbeddedAws, net: &Net, function: &'static str, seed: u64) 
     let config = runtime::clients::local_config(client, "https://embedded.invalid").await;
     let config = aws_sdk_dynamodb::config::Builder::from(&config).retry_partition(partition(seed, function, "db"));
     Store::new(aws_sdk_dynamodb::Client::from_conf(config.build()), TableNames::with_prefix(PREFIX))
+}
+
+/// The queues that a function is given, as in the template.
+fn given(name: &str, urls: &QueueUrls) -> QueueUrls {
+    match name {
+        "deadletter" => local::stack::queues_of(Function::DeadLetter, urls),
+        "reconciler" => local::stack::queues_of(Function::Reconciler, urls),
+        _ => urls.clone(),
+    }
 }
 
 async fn queues(aws: &EmbeddedAws, net: &Net, function: &'static str, seed: u64, urls: QueueUrls) -> Queues {

@@ -380,7 +380,7 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
         let sqs = aws_sdk_sqs::config::Builder::from(&config).retry_partition(partition()).build();
         App {
             store: Store::new(aws_sdk_dynamodb::Client::from_conf(dynamodb), TableNames::with_prefix(PREFIX)),
-            queues: Queues::new(aws_sdk_sqs::Client::from_conf(sqs), self.queues_of(function)),
+            queues: Queues::new(aws_sdk_sqs::Client::from_conf(sqs), queues_of(function, &self.queues)),
             clock: self.config.clock.clone(),
             random: self.config.random.clone(),
             profiles: self.config.profiles.clone(),
@@ -388,13 +388,6 @@ impl<'a, C: Fn(Function) -> SharedHttpClient> Wiring<'a, C> {
             policy: self.config.policy,
             destinations: Arc::new(Destinations::read(&self.config.profiles, |name| (self.config.address)(name))),
         }
-    }
-
-    /// The queues that a function is given, as in the template: these two seldom tell, and leave the sending to the relay.
-    fn queues_of(&self, function: Function) -> QueueUrls {
-        let seldom = matches!(function, Function::DeadLetter | Function::Reconciler);
-        let outbound = if seldom { String::new() } else { self.queues.outbound.clone() };
-        QueueUrls { outbound, ..self.queues.clone() }
     }
 
     async fn with_bus(&self, app: App) -> App {
@@ -492,6 +485,13 @@ impl Functions {
 }
 
 type BatchFuture = std::pin::Pin<Box<dyn Future<Output = runtime::sqs::BatchResponse> + Send>>;
+
+/// The queues that a function is given, as in the template: these two seldom tell, and leave the sending to the relay.
+pub fn queues_of(function: Function, all: &QueueUrls) -> QueueUrls {
+    let seldom = matches!(function, Function::DeadLetter | Function::Reconciler);
+    let outbound = if seldom { String::new() } else { all.outbound.clone() };
+    QueueUrls { outbound, ..all.clone() }
+}
 
 /// How long the gateway lets a function answer.
 pub fn gateway_timeout() -> Duration {

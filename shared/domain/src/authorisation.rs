@@ -145,6 +145,7 @@ pub fn close(posting: &Posting, job: &Job, stands: &Authorisation) -> Result<Opt
         return Ok(Some(Close::Void));
     }
     match stands {
+        Authorisation::Open if crate::planted::on("charge-beside-an-authorisation") => Ok(None), // PLANTED
         Authorisation::Nothing => Ok(None),
         Authorisation::Held(_) if moved > job.authorised => Ok(Some(Close::Void)),
         Authorisation::Held(payment) => Ok(Some(Close::Capture(payment.clone()))),

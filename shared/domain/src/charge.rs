@@ -203,6 +203,9 @@ fn form(fields: &[(String, String)]) -> String {
 pub fn left_of(
     charged: &Entry, sort_key: &str, ledger: &crate::ledger::JobLedger,
 ) -> Result<Micros, crate::money::MoneyError> {
+    if crate::planted::on("refund-beyond-its-charge") {
+        return Ok(moved(charged)); // PLANTED
+    }
     let back = ledger.adjusts.iter().chain(&ledger.reverses).filter(|e| e.charge.as_deref() == Some(sort_key));
     back.map(moved).try_fold(moved(charged), Micros::plus)
 }

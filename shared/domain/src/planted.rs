@@ -5,7 +5,7 @@
 //! the compiler removes every place. With it, nothing is on until [`plant`] says so, for this thread only.
 
 /// Every mistake that can be planted.
-pub const MISTAKES: [&str; 35] = [
+pub const MISTAKES: [&str; 40] = [
     "ack-before-the-put",
     "plan-dropped-when-a-send-fails",
     "condition-dropped-on-the-close",
@@ -41,6 +41,11 @@ pub const MISTAKES: [&str; 35] = [
     "request-rebuilt-on-retry",
     "result-recorded-before-the-answer",
     "look-up-miss-taken-for-not-done",
+    "charge-left-out-of-its-settlement",
+    "carried-rest-forgotten",
+    "refund-beyond-its-charge",
+    "authorisation-left-standing",
+    "charge-beside-an-authorisation",
 ];
 
 /// True in a build that can plant mistakes: no function starts from one.

@@ -97,6 +97,7 @@ impl Postpaid {
     /// # Errors
     /// [`MoneyError::TooLarge`] when an amount leaves the limits.
     pub fn split(&self, carried: Micros, amount: Micros, refundable: Micros) -> Result<Split, MoneyError> {
+        let carried = if crate::planted::on("carried-rest-forgotten") { Micros::ZERO } else { carried }; // PLANTED
         let due = carried.plus(amount)?;
         let whole = Micros::new(due.get() / self.unit() * self.unit())?; // towards zero
         let moved = match whole {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Inner, Oracle};
-use crate::scenario::{EventSpec, JobSpec, Request, What};
+use crate::scenario::{EventSpec, JobSpec, PaymentSpec, Request, What};
 
 /// What is known of the deliveries of each event.
 #[derive(Debug, Default)]
@@ -15,6 +15,8 @@ pub(super) struct Deliveries {
     pub(super) acknowledged: BTreeSet<String>,
     /// Partitions of acknowledged payment events.
     pub(super) paid: BTreeSet<String>,
+    /// What the payment provider told of the charges and refunds that exist there, by event id.
+    pub(super) news: BTreeMap<String, PaymentSpec>,
     /// Jobs whose submission was answered.
     submitted: BTreeSet<String>,
     /// Events whose first delivery began after their job's submission was answered.

@@ -1,6 +1,7 @@
 //! History: what is inserted never changes, what may change changes only forwards.
 
 use super::{Books, Inner, Item};
+use crate::world::Tells;
 
 /// An intent's states in their order.
 const INTENT_STATES: [&str; 5] = ["pending", "submitted", "uncertain", "settled", "failed"];
@@ -157,7 +158,8 @@ impl Inner {
         let plan: Vec<&str> =
             item.0["pl"]["L"].as_array().into_iter().flatten().filter_map(|name| name["S"].as_str()).collect();
         if pk.starts_with("E|own|") {
-            if plan != ["books|forward"] || !self.scenario.knobs.tells.somebody() {
+            let tells = self.scenario.knobs.tells;
+            if plan != [format!("{}|forward", tells.item())] || tells == Tells::Nobody {
                 self.wrong(format!("told: the receipt of {pk} plans {plan:?}"));
             }
             return;

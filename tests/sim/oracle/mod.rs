@@ -4,6 +4,7 @@
 //! their written form, prices usage and hashes chains by itself, and knows from the scenario what was sent.
 
 mod answers;
+mod charges;
 mod history;
 mod item;
 mod money;
@@ -138,6 +139,7 @@ impl Inner {
         self.money();
         self.agreement();
         self.payments();
+        self.charges();
         self.told();
     }
 

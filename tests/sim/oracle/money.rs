@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Books, Inner, Item};
+use super::{Books, Inner, Item, charges};
 
 pub(super) fn sha256(text: &str) -> String {
     hex::encode(Sha256::digest(text.as_bytes()))
@@ -51,18 +51,26 @@ fn content(item: &Item) -> String {
     if item.has("pv") {
         parts.push(format!("\"pv\":{}", json!(item.s("pv"))));
     }
+    if item.has("ch") {
+        parts.push(format!("\"ch\":{}", json!(item.s("ch"))));
+    }
     parts.push(format!("\"by\":{}", json!(item.s("by"))));
     parts.extend(number("cr"));
     format!("{{{}}}", parts.join(","))
 }
 
-/// What an entry does to its wallet.
-fn moves(item: &Item) -> i64 {
+/// What an entry does to its wallet, as it was priced.
+pub(super) fn change(item: &Item) -> i64 {
     match item.s("kd") {
         "fund" | "opening-balance" | "reverse" => item.n("am"),
         "capture" | "late-capture" | "adjust" | "funding-reversal" => -item.n("am"),
         _ => 0,
     }
+}
+
+/// What it does to what is available.
+fn moves(item: &Item) -> i64 {
+    charges::owed(item).unwrap_or_else(|| change(item))
 }
 
 impl Inner {
@@ -93,6 +101,9 @@ impl Inner {
             }
             if available < -balance.n("cl") {
                 self.wrong(format!("4: {pk} fell to {available}, below its credit limit"));
+            }
+            if self.scenario.is_postpaid() {
+                self.carries(pk, balance, &chain);
             }
             self.chain(pk, balance, &chain);
         }
@@ -129,7 +140,8 @@ impl Inner {
         let (total, wallet): (i64, i64) = lines.iter().fold((0, 0), |(total, wallet), (account, amount)| {
             (total + amount, wallet + if account == "wallet" { *amount } else { 0 })
         });
-        if total != 0 || wallet != moves(entry) {
+        let own = if charges::owed(entry).is_some() { charges::priced(entry) } else { wallet };
+        if total != 0 || own != change(entry) {
             self.wrong(format!("4: the lines of {pk} {sk} do not add up"));
         }
         let ended = self.books.jobs.contains_key(&(pk.to_owned(), "t|000001".to_owned()));
@@ -178,13 +190,18 @@ impl Inner {
         let job = &self.scenario.jobs[event.job];
         let billed = event.kind == "job.completed" || (job.model == "partial-1" && event.usage.is_some());
         let price = if billed { event.price().unwrap_or(0) } else { 0 };
-        let due = if job.model == "cap-1" || job.model == "partial-1" { price.min(self.hold(pk)) } else { price };
+        let due = if self.is_capped(job.model) { price.min(self.hold(pk)) } else { price };
         if entry.n("am") != due {
             self.wrong(format!("4: {pk} {sk} charges {} for {due}", entry.n("am")));
         }
         if entry.has("us") && entry.usage() != event.usage {
             self.wrong(format!("7: {pk} {sk} charges other usage than its event says"));
         }
+    }
+
+    /// Whether the hold is the most that a job of this model costs; on a postpaid wallet there is none.
+    fn is_capped(&self, model: &str) -> bool {
+        matches!(model, "cap-1" | "partial-1") && !self.scenario.is_postpaid()
     }
 
     /// One settlement per version and per reference.
@@ -220,7 +237,7 @@ impl Inner {
         let cost: i64 = captures.chain(by_usage.iter().copied()).map(|entry| entry.n("am")).sum();
         let Some((input, output)) = newest.usage() else { return };
         let model = self.scenario.jobs.iter().find(|job| format!("J|t1|{}", job.job) == pk).map(|job| job.model);
-        let capped = matches!(model, Some("cap-1" | "partial-1"));
+        let capped = model.is_some_and(|model| self.is_capped(model));
         let price = 3 * input + 15 * output;
         let due = if capped { price.min(self.hold(pk)) } else { price };
         if cost != due {

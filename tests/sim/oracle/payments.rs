@@ -4,12 +4,17 @@ use super::{Books, Inner, Item, Oracle, Table};
 use crate::scenario::PaymentSpec;
 
 /// Micros in a cent.
-const CENT: i64 = 10_000;
+pub(super) const CENT: i64 = 10_000;
 
 impl Inner {
+    /// What is told of payments: by the scenario, and of what was charged.
+    fn all_payments(&self) -> impl Iterator<Item = &PaymentSpec> {
+        self.scenario.payments().chain(self.deliveries.news.values())
+    }
+
     /// The payment event of a receipt's partition.
     pub(super) fn payment(&self, pk: &str) -> Option<&PaymentSpec> {
-        pk.strip_prefix("E|stripe|").and_then(|id| self.scenario.payments().find(|payment| payment.id == id))
+        pk.strip_prefix("E|stripe|").and_then(|id| self.all_payments().find(|payment| payment.id == id))
     }
 
     fn entries(&self, payment: &PaymentSpec) -> Vec<(&str, &Item)> {
@@ -31,7 +36,7 @@ impl Inner {
 
     /// Each payment funds once, by its own amount; its reversals are what was refunded, and no more.
     pub(super) fn payments(&self) {
-        for payment in self.scenario.payments().filter(|payment| payment.funds()) {
+        for payment in self.all_payments().filter(|payment| payment.funds()) {
             let entries = self.entries(payment);
             let funded: Vec<i64> =
                 entries.iter().filter(|(_, e)| e.s("kd") == "fund").map(|(_, e)| e.n("am")).collect();
@@ -49,7 +54,7 @@ impl Inner {
 
     /// Cents refunded in all, as the scenario's events say.
     fn refunded(&self, payment: &PaymentSpec) -> i64 {
-        let refunds = self.scenario.payments().filter(|other| !other.funds() && other.payment == payment.payment);
+        let refunds = self.all_payments().filter(|other| !other.funds() && other.payment == payment.payment);
         refunds.map(|refund| refund.minor).max().unwrap_or(0)
     }
 
@@ -93,6 +98,15 @@ impl Inner {
 }
 
 impl Oracle {
+    /// The payment provider is about to tell this of what it was asked for.
+    pub fn news(&self, told: &PaymentSpec) {
+        let mut inner = self.lock();
+        let before = inner.deliveries.news.insert(told.id.clone(), told.clone());
+        if before.is_some_and(|before| before != *told) {
+            inner.wrong(format!("there: {} is told in two ways", told.id));
+        }
+    }
+
     /// A payment's event was answered with 2xx.
     pub fn payment_acknowledged(&self, payment: &PaymentSpec, status: u16, name: &str) {
         let mut inner = self.lock();

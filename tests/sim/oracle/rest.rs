@@ -9,9 +9,9 @@ const PROMPT_MS: i64 = 600_000;
 /// How long after its expiry a hold may stay: its bucket, and a few runs of the relay.
 const EXPIRY_LAG_MS: i64 = 14 * 60_000;
 
-fn record_sk(operation: &str) -> String {
+fn record_sk(operation: &str, item: &str) -> String {
     if operation == "forward" {
-        return "o|books|outbound|forward".to_owned(); // of an event of our own, to the one subscription
+        return format!("o|{item}|outbound|forward"); // of an event of our own, to the one that it goes to
     }
     let consumer = if matches!(operation, "complete-job" | "record-progress") { "job" } else { "billing" };
     format!("o|-|{consumer}|{operation}")
@@ -19,8 +19,8 @@ fn record_sk(operation: &str) -> String {
 
 impl Inner {
     /// The record of an operation.
-    fn record(&self, pk: &str, operation: &str) -> Option<&Item> {
-        self.books.events.get(&(pk.to_owned(), record_sk(operation)))
+    pub(super) fn record(&self, pk: &str, operation: &str) -> Option<&Item> {
+        self.books.events.get(&(pk.to_owned(), record_sk(operation, self.scenario.knobs.tells.item())))
     }
 
     pub(super) fn has_record(&self, pk: &str, operation: &str) -> bool {
@@ -116,6 +116,7 @@ impl Inner {
             self.books.ledger.get(&(pk.clone(), "c".to_owned())).is_some_and(|close| close.s("kd") == "expire");
         let known = self.books.jobs.contains_key(&(pk.clone(), "j".to_owned()));
         let fits = event.price().is_none_or(|price| price <= self.scenario.jobs[event.job].hold);
+        let fits = fits || self.scenario.is_postpaid(); // which has no hold
         event.outcome().is_some()
             && (event.usage.is_some() || event.kind != "job.completed")
             && alone

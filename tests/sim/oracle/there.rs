@@ -25,8 +25,8 @@ impl Inner {
         let mut known = BTreeSet::new();
         for ((pk, _), receipt) in self.books.events.iter().filter(|((pk, sk), _)| pk.starts_with("E|own|") && sk == "r")
         {
-            let intent = self.books.events.get(&(format!("I|{}|books|outbound|forward", &pk[2..]), "i".to_owned()));
-            let record = self.books.events.get(&(pk.clone(), "o|books|outbound|forward".to_owned()));
+            let intent = self.intent_of(pk);
+            let record = self.record(pk, "forward");
             let persons = record.is_some_and(|record| record.s("st") == "review" || record.s("cl") == "dismissed");
             let state = intent.map_or("", |intent| intent.s("st"));
             if let Some(intent) = intent {

@@ -19,15 +19,20 @@ fn id_of(pk: &str) -> Option<String> {
 }
 
 impl Inner {
-    fn own(&self) -> BTreeMap<String, (&String, &Item)> {
+    pub(super) fn own(&self) -> BTreeMap<String, (&String, &Item)> {
         let receipts = self.books.events.iter().filter(|((_, sk), _)| sk == "r");
         receipts.filter_map(|((pk, _), item)| Some((id_of(pk)?, (pk, item)))).collect()
     }
 
+    /// What a receipt of ours sends.
+    pub(super) fn intent_of(&self, pk: &str) -> Option<&Item> {
+        let pk = format!("I|{}|{}|outbound|forward", &pk[2..], self.scenario.knobs.tells.item());
+        self.books.events.get(&(pk, "i".to_owned()))
+    }
+
     /// True when a receipt of ours has not left yet.
     pub(super) fn not_left(&self, pk: &str) -> bool {
-        let intent = (format!("I|{}|books|outbound|forward", &pk[2..]), "i".to_owned());
-        self.books.events.get(&intent).is_none_or(|intent| intent.s("st") != "settled")
+        self.intent_of(pk).is_none_or(|intent| intent.s("st") != "settled")
     }
 
     /// A balance that changed: what takes it below the threshold is told.
@@ -139,7 +144,7 @@ impl Oracle {
         match inner.scenario.knobs.tells {
             Tells::Nobody => {}
             Tells::Queue => inner.arrived(),
-            Tells::Http(_) => inner.arrived_there(),
+            Tells::Http(_) | Tells::Charges { .. } => inner.arrived_there(),
         }
     }
 }
