@@ -7,12 +7,14 @@ use domain::booking::BookingVersion;
 use domain::ids::{BookingId, JobId, TenantId};
 use domain::job::{Extension, Job, JobRecords, Transition};
 use domain::ledger::{Account, Entry, EntryKind, JobLedger, Line};
-use domain::limits::DECIDE_AGAIN_LIMIT;
+use domain::limits::{DECIDE_AGAIN_LIMIT, SIDE_BY_SIDE};
 use domain::money::Micros;
 use domain::postpaid::Postpaid;
 use domain::status::job_status;
 use domain::submit::{SubmitJob, hold_delta};
+use futures_util::future::join_all;
 use runtime::App;
+use runtime::charges::Asked;
 use runtime::gateway::{GatewayEvent, GatewayResponse};
 use runtime::problem::Problem;
 use runtime::retry::Again;
@@ -153,16 +155,18 @@ pub(crate) async fn shown(app: &App, tenant: &TenantId, job: &JobId, status: u16
     let progress = app.store.get_progress(tenant, job).await.map_err(unavailable)?;
     let mut shown = submission_json(&records.job);
     let postpaid = postpaid_of(app, &records.job, &ledger).await?;
-    let (settlements, outside) = settlements_json(app, &ledger, postpaid.as_ref()).await?;
-    shown["status"] = json!(job_status(&records, &ledger, outside));
+    let (settlements, mut done) = settlements_json(app, &ledger, postpaid.as_ref()).await?;
+    if records.job.authorised != Micros::ZERO {
+        let (authorisation, ended) = authorisation_json(app, &records.job, &ledger, postpaid.as_ref()).await?;
+        shown["authorisation"] = authorisation;
+        done &= ended;
+    }
+    shown["status"] = json!(job_status(&records, &ledger, done));
     shown["submitted_at"] = json!(timestamp(records.job.created_ms));
     shown["expires_at"] = json!(timestamp(records.expires_ms()));
     shown["request_id"] = json!(records.job.request_id);
     shown["metadata"] = json!(records.job.metadata);
     shown["progress"] = json!(progress.map(|p| json!({"sequence": p.sequence, "type": p.event_type, "by": p.by})));
-    if records.job.authorised != Micros::ZERO {
-        shown["authorisation"] = authorisation_json(app, &records.job, postpaid.as_ref()).await?;
-    }
     shown["extensions"] = extensions_json(&records);
     shown["transitions"] = transitions_json(&records);
     shown["settlements"] = json!(settlements);
@@ -178,17 +182,21 @@ async fn postpaid_of(app: &App, job: &Job, ledger: &JobLedger) -> Result<Option<
     Ok(balance.and_then(|balance| balance.postpaid))
 }
 
-/// What became of a job's authorisation: the event of our own, its intent's state, and the payment's id.
-async fn authorisation_json(app: &App, job: &Job, postpaid: Option<&Postpaid>) -> Result<Value, Problem> {
+/// What became of a job's authorisation, and of giving it up where the job's close asked for that; and whether that is known
+/// to be done.
+async fn authorisation_json(
+    app: &App, job: &Job, ledger: &JobLedger, postpaid: Option<&Postpaid>,
+) -> Result<(Value, bool), Problem> {
     let corrupt = |_| unavailable(store::StoreError::Corrupt { what: "authorisation" });
-    let Some(postpaid) = postpaid else { return Ok(Value::Null) };
+    let Some(postpaid) = postpaid else { return Ok((Value::Null, true)) };
     let key = domain::authorisation::key_of(job, &postpaid.to).map_err(corrupt)?;
-    let intent = app.store.get_intent(&key.to_string()).await.map_err(unavailable)?;
-    let result = intent.as_ref().and_then(|intent| intent.result.as_ref());
-    Ok(json!({
-        "event": key.event, "state": intent.as_ref().map(|intent| intent.state),
-        "payment": result.and_then(|result| result.id.as_deref()),
-    }))
+    let mut shown = asked_json(&app.asked(key).await.map_err(unavailable)?);
+    let voided = match &ledger.close {
+        Some(close) => app.voided_by(close, postpaid).await.map_err(unavailable)?,
+        None => None,
+    };
+    shown["void"] = json!(voided.as_ref().map(|void| json!({"event": void.event, "state": void.state})));
+    Ok((shown, voided.is_none_or(|void| void.done)))
 }
 
 fn extensions_json(records: &JobRecords) -> Value {
@@ -222,17 +230,34 @@ fn entries(ledger: &JobLedger) -> impl Iterator<Item = &Entry> {
 async fn settlements_json(
     app: &App, ledger: &JobLedger, postpaid: Option<&Postpaid>,
 ) -> Result<(Vec<Value>, bool), Problem> {
-    let (mut shown, mut outside) = (Vec::new(), true);
-    for entry in entries(ledger) {
-        let mut one = settlement_json(entry);
-        if let Some(terms) = postpaid.filter(|_| charged(entry).is_some()) {
-            let step = app.step_of(entry, terms).await.map_err(unavailable)?;
-            outside &= step.as_ref().is_none_or(|step| step.done);
-            one["charge"] = json!(step.map(|s| json!({"event": s.event, "state": s.state, "payment": s.payment})));
+    let one = async |entry: &Entry| {
+        let mut shown = settlement_json(entry);
+        let asked = match postpaid.filter(|_| charged(entry).is_some()) {
+            Some(terms) => app.asked_by(entry, terms).await.map_err(unavailable)?,
+            None => None,
+        };
+        shown["charge"] = json!(asked.as_ref().map(asked_json));
+        Ok((shown, asked.is_none_or(|asked| asked.done)))
+    };
+    let entries: Vec<&Entry> = entries(ledger).collect();
+    let (mut shown, mut done) = (Vec::new(), true);
+    for some in entries.chunks(SIDE_BY_SIDE) {
+        for seen in join_all(some.iter().map(|entry| one(entry))).await {
+            let (one, is_done) = seen?;
+            shown.push(one);
+            done &= is_done;
         }
-        shown.push(one);
     }
-    Ok((shown, outside))
+    Ok((shown, done))
+}
+
+/// What became of something that was asked of the payment provider.
+fn asked_json(asked: &Asked) -> Value {
+    let mut shown = json!({"event": asked.event, "state": asked.state, "payment": asked.payment});
+    if asked.contradicted {
+        shown["contradicted"] = json!(true);
+    }
+    shown
 }
 
 fn settlement_json(e: &Entry) -> Value {

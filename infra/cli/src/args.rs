@@ -382,7 +382,7 @@ pub struct WalletShowArgs {
 pub enum JobVerb {
     /// Submit a job: pins the price and places the hold; the same content again changes nothing
     Submit(JobSubmitArgs),
-    /// Show a job, its transitions and its settlements
+    /// Show a job, its transitions, its settlements, and what it asked of a payment provider
     Show(JobShowArgs),
     /// Cancel a job and release its hold
     Cancel(JobCancelArgs),

@@ -24,8 +24,10 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, CliError> {
             let members = ["transitions", "settlements", "extensions"].map(|member| list(&shown.body[member]).to_vec());
             let by = members.concat().into_iter().chain([shown.body["progress"].clone()]);
             let steps = crate::job::charges(&shown.body).map(|row| row["charge"]["event"].clone());
-            let steps = steps.chain([shown.body["authorisation"]["event"].clone()]);
-            let by: Vec<Value> = by.map(|row| row["by"].clone()).chain(steps).collect();
+            let authorisation = &shown.body["authorisation"];
+            let steps = steps.chain([&authorisation["event"], &authorisation["void"]["event"]].map(Value::clone));
+            // What left for the payment provider first: of many events the last ones are left out.
+            let by: Vec<Value> = steps.chain(by.map(|row| row["by"].clone())).collect();
             several(&api, args, "job", &shown, &by, crate::job::page)
         }
         (None, None, Some(payment), _) => {
@@ -51,7 +53,7 @@ fn parts<'a, const N: usize>(text: &'a str, form: &str) -> Result<[&'a str; N], 
     found.try_into().map_err(|_| CliError::Misuse(format!("{text:?}: write {form}")))
 }
 
-/// A job or funding with the events that had an effect on it, each once.
+/// A job or funding with the events that had an effect on it, and those that it led to at a payment provider, each once.
 fn several(
     api: &Api, args: &ExplainArgs, name: &str, shown: &Answer, by: &[Value], page_of: fn(&Value) -> String,
 ) -> Result<ExitCode, CliError> {
@@ -79,7 +81,7 @@ fn several(
             whole += &format!("\n{}", page(event));
         }
         if left > 0 {
-            whole += &format!("\n{left} more events had an effect; `explain EVENT` shows each.\n");
+            whole += &format!("\n{left} more events belong to it; `explain EVENT` shows each.\n");
         }
         whole
     })

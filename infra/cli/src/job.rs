@@ -62,10 +62,20 @@ fn hold(body: &Value) -> String {
 fn authorisation(value: &Value) -> String {
     match value {
         Value::Object(known) => {
-            format!("{}, {} ({})", cell(&known["state"]), cell(&known["payment"]), cell(&known["event"]))
+            let void = match &known["void"] {
+                Value::Object(void) => format!("; given up: {} ({})", cell(&void["state"]), cell(&void["event"])),
+                _ => String::new(),
+            };
+            format!("{}, {} ({}){void}", state(value), cell(&known["payment"]), cell(&known["event"]))
         }
         other => cell(other),
     }
+}
+
+/// How far something at the payment provider is.
+fn state(asked: &Value) -> String {
+    let later = if asked["contradicted"] == true { ", and later said to be done: look there" } else { "" };
+    format!("{}{later}", cell(&asked["state"]))
 }
 
 /// Everything about one job.
@@ -98,12 +108,12 @@ pub fn page(body: &Value) -> String {
         let reversed = if row["kind"] == "reverse" { amount(&row["amount"]) } else { "-".to_owned() };
         [kind, version, amount(&row["captured"]), amount(&row["released"]), reversed, entry, by(row), at]
     });
-    let charges: Vec<Value> = charges(body).cloned().collect();
-    if !charges.is_empty() {
+    let charged: Vec<Value> = charges(body).cloned().collect();
+    if !charged.is_empty() {
         let header = ["amount", "state", "payment", "event"];
-        page += &section("At the payment provider", header, &Value::Array(charges), |row| {
-            let [state, payment, event] = ["state", "payment", "event"].map(|name| cell(&row["charge"][name]));
-            [amount(&row["charged"]), state, payment, event]
+        page += &section("At the payment provider", header, &Value::Array(charged), |row| {
+            let [payment, event] = ["payment", "event"].map(|name| cell(&row["charge"][name]));
+            [amount(&row["charged"]), state(&row["charge"]), payment, event]
         });
     }
     page
@@ -191,10 +201,14 @@ Money: none yet
         let mut body = job();
         body["hold"] = json!("0.000000");
         body["authorised"] = json!("15.010000");
-        body["authorisation"] = json!({"event": "own/authorise|t1|j1", "state": "settled", "payment": "pi_1"});
-        let page = page(&body);
-        assert!(page.contains("  hold            15.01 USD, authorised, until 2026-12-04T12:00:00Z\n"), "{page}");
-        assert!(page.contains("  authorisation   settled, pi_1 (own/authorise|t1|j1)\n"), "{page}");
+        body["authorisation"] =
+            json!({"event": "own/authorise|t1|j1", "state": "settled", "payment": "pi_1", "void": null});
+        let open = page(&body);
+        assert!(open.contains("  hold            15.01 USD, authorised, until 2026-12-04T12:00:00Z\n"), "{open}");
+        assert!(open.contains("  authorisation   settled, pi_1 (own/authorise|t1|j1)\n"), "{open}");
+        body["authorisation"]["void"] = json!({"event": "own/void|t1|j1|c", "state": "uncertain"});
+        let by_hand = "  authorisation   settled, pi_1 (own/authorise|t1|j1); given up: uncertain (own/void|t1|j1|c)\n";
+        assert!(page(&body).contains(by_hand), "{}", page(&body));
     }
 
     #[test]
@@ -233,6 +247,11 @@ Money
             of("capture", "1.230000", json!({"event": "own/charge|t1|j1|c", "state": "settled", "payment": "pi_1"})),
             of("adjust", "-0.500000", json!({"event": "own/refund|t1|j1|a|r-1", "state": null, "payment": null})),
             of("adjust", "0.000000", Value::Null),
+            of(
+                "late-capture",
+                "2.000000",
+                json!({"event": "e", "state": "failed", "payment": null, "contradicted": true})
+            ),
         ]);
         let by_hand = "
 At the payment provider

@@ -229,7 +229,8 @@ pub enum JobStatus {
     Submitted,
     /// The job ended, its hold is still open.
     BillingPending,
-    /// The job ended and its money is settled in the ledger; what that asks of a payment provider is not known to be done.
+    /// The job ended and its money is settled in the ledger; what that asks of a payment provider (a charge, capture, refund,
+    /// or the end of an authorisation) is not known to be done.
     BillingSubmitted,
     /// The job ended and its money is settled.
     BillingSettled,
@@ -237,9 +238,9 @@ pub enum JobStatus {
     HoldClosed,
 }
 
-/// Derives a job's workflow state. A close alone does not settle a success that came after it. `outside` is false while a
-/// charge or refund of the job at a payment provider is not known to be done.
-pub fn job_status(records: &JobRecords, ledger: &JobLedger, outside: bool) -> JobStatus {
+/// Derives a job's workflow state. A close alone does not settle a success that came after it. `done_outside` is
+/// false while something that the job asked of its payment provider is not known to be done.
+pub fn job_status(records: &JobRecords, ledger: &JobLedger, done_outside: bool) -> JobStatus {
     match (records.transitions.last(), &ledger.close) {
         (None, None) => JobStatus::Submitted,
         (None, Some(_)) => JobStatus::HoldClosed,
@@ -250,7 +251,7 @@ pub fn job_status(records: &JobRecords, ledger: &JobLedger, outside: bool) -> Jo
             let settled = last.outcome != Outcome::Success || own(close) || given_up || ledger.late.iter().any(own);
             match settled {
                 false => JobStatus::BillingPending,
-                true if outside => JobStatus::BillingSettled,
+                true if done_outside => JobStatus::BillingSettled,
                 true => JobStatus::BillingSubmitted,
             }
         }

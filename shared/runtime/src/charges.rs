@@ -5,7 +5,7 @@ use domain::authorisation::{self, AUTHORISE, Authorisation, CAPTURE, Close, VOID
 use domain::charge::{self, CHARGE, Outgoing, REFUND};
 use domain::decide::posting::Posting;
 use domain::event::EventRef;
-use domain::ids::Reference;
+use domain::ids::{IdError, Reference};
 use domain::intent::{Intent, IntentState};
 use domain::job::Job;
 use domain::ledger::{Balance, Entry, JobLedger};
@@ -43,16 +43,18 @@ pub enum Refundable {
     Not(&'static str),
 }
 
-/// What became of a charge or refund that an entry asked of its payment provider.
+/// What became of what a job asked of its payment provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct Asked {
     /// The event of our own that stands for it.
     pub event: EventRef,
     /// How far its intent is; `None` before it is written down.
     pub state: Option<IntentState>,
     /// The provider's id of the payment or refund, where it is known.
     pub payment: Option<String>,
-    /// True when it is done there, or a person closed its review.
+    /// True where a later answer said that what failed was done after all.
+    pub contradicted: bool,
+    /// True when the provider has taken it, a person closed its review, or there was nothing to do.
     pub done: bool,
 }
 
@@ -190,20 +192,44 @@ impl App {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn step_of(&self, entry: &Entry, postpaid: &Postpaid) -> Result<Option<Step>, StoreError> {
+    pub async fn asked_by(&self, entry: &Entry, postpaid: &Postpaid) -> Result<Option<Asked>, StoreError> {
         let Some(sort_key) = charge::sort_key(entry) else { return Ok(None) };
-        let key = match postpaid.minor(moved(entry)) {
-            0 => return Ok(None),
-            1.. => self.charged_by(entry, &sort_key, postpaid).await?,
-            _ if entry.charge.is_none() => return Ok(None), // nothing was paid, so nothing went back
-            _ => charge::key_of(REFUND, entry, &sort_key, postpaid)
-                .map_err(|_| StoreError::Corrupt { what: "charge" })?,
-        };
-        let closed = self.is_closed(&key).await?; // before its intent, as above
+        match postpaid.minor(moved(entry)) {
+            0 => Ok(None),
+            1.. => self.asked(self.charged_by(entry, &sort_key, postpaid).await?).await.map(Some),
+            // Of a charge that was never paid nothing goes back at the provider, and no event asks for it.
+            _ => self.asked_where_it_exists(charge::key_of(REFUND, entry, &sort_key, postpaid)).await,
+        }
+    }
+
+    /// What became of giving up a job's authorisation; `None` where its close, this entry, did not ask for that.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn voided_by(&self, close: &Entry, postpaid: &Postpaid) -> Result<Option<Asked>, StoreError> {
+        self.asked_where_it_exists(charge::key_of(VOID, close, domain::keys::CLOSE, postpaid)).await
+    }
+
+    async fn asked_where_it_exists(&self, key: Result<OperationKey, IdError>) -> Result<Option<Asked>, StoreError> {
+        let key = key.map_err(|_| StoreError::Corrupt { what: "charge" })?;
+        match self.store.load_event(&key.event).await? {
+            Some(_) => self.asked(key).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What became of what is asked under a key.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn asked(&self, key: OperationKey) -> Result<Asked, StoreError> {
+        let over = self.store.get_operation(&key).await?.is_some_and(|record| record.is_final()); // before its intent, as above
         let intent = self.store.get_intent(&key.to_string()).await?;
         let state = intent.as_ref().map(|intent| intent.state);
+        let contradicted = intent.as_ref().is_some_and(|intent| intent.late_settled);
         let payment = intent.and_then(|intent| intent.result).and_then(|result| result.id);
-        Ok(Some(Step { event: key.event, state, payment, done: closed || state == Some(IntentState::Settled) }))
+        let done = over || state == Some(IntentState::Settled);
+        Ok(Asked { event: key.event, state, payment, contradicted, done })
     }
 
     /// The payment of a charge, `None` where nothing was paid; else why that cannot be said.

@@ -51,11 +51,25 @@ async fn a_declined_charge_is_open_until_a_person_has_closed_its_review() {
     let scene = Scene::of("USD").await;
     scene.stripe.meets(&[Fault::Declined]);
     scene.job("j1", "usd-1", 10_000_000).await;
-    let declined = vec![step(CHARGE, "failed", None)];
-    assert_eq!(seen(&scene).await, (json!("billing-submitted"), declined.clone()));
-    let close = json!({"action": "close", "reason": "paid by bank"});
+    let declined = step(CHARGE, "failed", None);
+    assert_eq!(seen(&scene).await, (json!("billing-submitted"), vec![declined.clone()]));
+    // Nothing was paid, so what is taken back of it asks the payment provider for nothing.
+    assert_eq!(scene.act("j1", "reverse", "r-1", "10.00").await.0, 201);
+    assert_eq!(seen(&scene).await, (json!("billing-submitted"), vec![declined.clone(), Value::Null]));
+    let close = json!({"action": "close", "reason": "taken back"});
     assert_eq!(scene.decide("forward:stripe@own/charge|t1|j1|c", close).await.0, 200);
-    assert_eq!(seen(&scene).await, (json!("billing-settled"), declined));
+    assert_eq!(seen(&scene).await, (json!("billing-settled"), vec![declined, Value::Null]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_declined_charge_that_was_done_after_all_says_so() {
+    let scene = Scene::of("USD").await;
+    scene.stripe.meets(&[Fault::Declined]);
+    scene.job("j1", "usd-1", 10_000_000).await;
+    super::refunds::change_the_charge(&scene, |item| item["lx"] = json!({"BOOL": true}));
+    let mut declined = step(CHARGE, "failed", None);
+    declined["contradicted"] = json!(true);
+    assert_eq!(seen(&scene).await, (json!("billing-submitted"), vec![declined]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,7 +79,27 @@ async fn a_capture_of_what_was_authorised_is_shown_and_what_moves_nothing_has_no
     scene.completes("j1", 3_000_000).await;
     let captured = step("own/capture|t1|j1|c", "settled", Some("pi_1"));
     assert_eq!(seen(&scene).await, (json!("billing-settled"), vec![captured.clone()]));
+    assert_eq!(scene.world.job("j1").await["authorisation"]["void"], Value::Null);
     // Less than a cent is carried, and the payment provider is asked for nothing.
     assert_eq!(scene.act("j1", "adjust", "a-1", "0.004").await.0, 201);
     assert_eq!(seen(&scene).await, (json!("billing-settled"), vec![captured, Value::Null]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_ended_without_a_charge_is_settled_when_what_was_authorised_is_given_up() {
+    let scene = Scene::authorising().await;
+    scene.authorise("j1", "5.00").await;
+    scene.stripe.meets(&[Fault::NotSent]);
+    scene.cancel("j1").await;
+    scene.world.drain().await.unwrap();
+    let voided = async || {
+        let job = scene.world.job("j1").await;
+        assert_eq!(job["authorisation"]["void"]["event"], "own/void|t1|j1|c");
+        (job["status"].clone(), job["authorisation"]["void"]["state"].clone())
+    };
+    let (status, state) = voided().await;
+    assert_eq!(status, "billing-submitted");
+    assert_ne!(state, "settled");
+    scene.world.minutes(30).await.unwrap();
+    assert_eq!(voided().await, (json!("billing-settled"), json!("settled")));
 }
