@@ -43,6 +43,8 @@ pub enum Kind {
     Garbage,
     /// A destination takes no connections for a day.
     Down,
+    /// A payment provider declines, and stays with that.
+    Declined,
 }
 
 impl Kind {
@@ -65,7 +67,7 @@ impl Kind {
     ];
 
     /// Those of destinations outside, beside most of the others.
-    pub const THERE: [Self; 4] = [Self::InProgress, Self::StoredError, Self::Garbage, Self::Down];
+    pub const THERE: [Self; 5] = [Self::InProgress, Self::StoredError, Self::Garbage, Self::Down, Self::Declined];
 
     /// The name in commands and tables.
     pub fn name(self) -> &'static str {
@@ -88,6 +90,7 @@ impl Kind {
             Self::StoredError => "stored-error",
             Self::Garbage => "garbage",
             Self::Down => "down",
+            Self::Declined => "declined",
         }
     }
 
@@ -102,7 +105,7 @@ impl Kind {
             Self::Conflict => writes,
             Self::AppliedLate | Self::Twice | Self::InternalApplied => writes || is("SendMessage"),
             Self::StaleIndex => is("/by-bucket") || is("/by-due") || is("/by-expiry"),
-            Self::InProgress | Self::StoredError | Self::Garbage | Self::Down => false,
+            Self::InProgress | Self::StoredError | Self::Garbage | Self::Down | Self::Declined => false,
             _ => true,
         }
     }
@@ -113,7 +116,8 @@ impl Kind {
         match self {
             Self::Conflict | Self::StaleIndex => false,
             Self::AppliedLate | Self::InternalApplied | Self::InProgress | Self::StoredError => method != "GET",
-            Self::Twice => method != "GET" && name == "board",
+            Self::Twice => method != "GET" && name != "desk",
+            Self::Declined => method != "GET" && name == "till",
             _ => true,
         }
     }
@@ -122,7 +126,7 @@ impl Kind {
 /// Method and name of a destination's call site, such as `outbound POST board`.
 pub fn outside(site: &str) -> Option<(&str, &str)> {
     let (method, name) = site.strip_prefix("outbound ")?.split_once(' ')?;
-    matches!(name, "board" | "desk").then_some((method, name))
+    crate::there::NAMES.contains(&name).then_some((method, name))
 }
 
 impl fmt::Display for Kind {

@@ -13,7 +13,7 @@ use crate::world::World;
 /// Creates and funds a wallet before the scenario begins.
 pub async fn create_wallet(world: &World, scenario: &Scenario, wallet: &str, funds: i64) {
     let path = format!("/control/tenants/t1/wallets/{wallet}");
-    let created = world.ask("PUT", &path, &wallet_of(scenario)).await;
+    let created = world.ask("PUT", &path, &wallet_of(scenario, wallet)).await;
     assert!(created.is_some_and(|(status, _)| status == 201), "a wallet can be created");
     if funds > 0 {
         let body = json!({"amount": decimal(funds), "reference": "first"});
@@ -22,11 +22,13 @@ pub async fn create_wallet(world: &World, scenario: &Scenario, wallet: &str, fun
     }
 }
 
-fn wallet_of(scenario: &Scenario) -> Value {
+fn wallet_of(scenario: &Scenario, wallet: &str) -> Value {
     match scenario.is_postpaid() {
         true => {
-            let authorise = scenario.authorises();
-            let terms = json!({"to": "till", "customer": "cus_1", "payment_method": "pm_1", "authorise": authorise});
+            let terms = json!({
+                "to": "till", "customer": format!("cus_{wallet}"), "payment_method": format!("pm_{wallet}"),
+                "minimum_charge": decimal(scenario.minimum()), "authorise": scenario.authorises(),
+            });
             json!({"currency": "USD", "postpaid": terms})
         }
         false => json!({"currency": "USD"}),
@@ -72,10 +74,23 @@ pub async fn submit(stage: &Stage, place: usize) {
     stage.oracle.submitted(job, status);
 }
 
+/// Looks at every job, in the end.
+pub async fn look(stage: &Stage) {
+    for job in stage.scenario.jobs.iter().filter(|_| stage.scenario.is_postpaid()) {
+        let path = format!("/control/tenants/t1/jobs/{}", job.job);
+        let (status, shown) = answered(stage, "GET", &path, &json!({})).await;
+        match status {
+            200 => stage.oracle.shown(job, &shown),
+            404 => {}
+            _ => stage.world.net.violation(format!("9: {} is shown as {status}", job.job)),
+        }
+    }
+}
+
 /// Creates a wallet.
 pub async fn create(stage: &Stage, wallet: &str) {
     let path = format!("/control/tenants/t1/wallets/{wallet}");
-    let status = persist(stage, "PUT", &path, &wallet_of(&stage.scenario)).await;
+    let status = persist(stage, "PUT", &path, &wallet_of(&stage.scenario, wallet)).await;
     stage.oracle.created(wallet, status);
 }
 

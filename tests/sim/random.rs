@@ -34,7 +34,7 @@ pub fn scenario(seed: u64) -> Scenario {
     tell(seed, quiet, last_ms, &mut knobs, &mut plan);
     let relay_from_ms = if late { LATE_MS } else { 0 };
     let name = format!("seed {seed}");
-    let mut scenario = Scenario { name, seed, jobs, wallets, actions, knobs, plan, heal_ms, relay_from_ms };
+    let mut scenario = Scenario { name, seed, jobs, wallets, actions, knobs, plan, heal_ms, relay_from_ms, made: None };
     if scenario.is_postpaid() {
         afterwards(&mut scenario, quiet, last_ms);
     }
@@ -65,15 +65,14 @@ fn afterwards(scenario: &mut Scenario, quiet: bool, last_ms: u64) {
 }
 
 /// Who is told, if anybody is: every fourth seed a queue, of the others every fifth a destination over HTTP; of what is left
-/// every sixth charges. They have dice of their own, so that the other seeds are what they were.
+/// two in nine charge. They have dice of their own, so that the other seeds are what they were.
 fn tell(seed: u64, quiet: bool, last_ms: u64, knobs: &mut Knobs, plan: &mut Plan) {
     if seed.is_multiple_of(4) {
         knobs.tells = Tells::Queue;
     } else if seed.is_multiple_of(5) || seed % 6 == 1 {
         let mut dice = Rng::with_seed(seed ^ 0x07e2);
         let name = if dice.bool() { "board" } else { "desk" };
-        knobs.tells =
-            if seed.is_multiple_of(5) { Tells::Http(name) } else { Tells::Charges { authorised: dice.bool() } };
+        knobs.tells = if seed.is_multiple_of(5) { Tells::Http(name) } else { afterwards_at(&mut dice) };
         knobs.policy.max_attempts = 12;
         if !quiet {
             plan.outside = [100, 300, 600][dice.usize(..3)];
@@ -83,6 +82,13 @@ fn tell(seed: u64, quiet: bool, last_ms: u64, knobs: &mut Knobs, plan: &mut Plan
             plan.outages.push(Outage { from_ms, to_ms, part: "outbound POST ", kind: kinds[dice.usize(..4)] });
         }
     }
+}
+
+fn afterwards_at(dice: &mut Rng) -> Tells {
+    let authorised = dice.bool();
+    // What is authorised is at least the minimum, and the smallest jobs here cost half a cent.
+    let minimum = if authorised { 0 } else { [0, 0, 50_000, 200_000][dice.usize(..4)] };
+    Tells::Charges { authorised, minimum }
 }
 
 fn funds(dice: &mut Rng) -> i64 {

@@ -91,6 +91,9 @@ async fn drive(scenario: Arc<Scenario>, keep_story: bool) -> Outcome {
         tasks.spawn(act(stage.clone(), action.clone()));
     }
     until_rest(&stage).await;
+    if !net.failed() {
+        operator::look(&stage).await;
+    }
     drop(stop);
     tasks.shutdown().await;
     world.aws.clear_hooks();

@@ -229,6 +229,8 @@ pub struct Scenario {
     pub heal_ms: u64,
     /// The relay runs from then on; before, the hours are quiet.
     pub relay_from_ms: u64,
+    /// Worked out by hand: the cents of what is paid and, negative, refunded in the end, sorted, where nothing goes wrong.
+    pub made: Option<&'static [i64]>,
 }
 
 impl Scenario {
@@ -252,7 +254,15 @@ impl Scenario {
 
     /// True when jobs are authorised as well.
     pub fn authorises(&self) -> bool {
-        self.knobs.tells == Tells::Charges { authorised: true }
+        matches!(self.knobs.tells, Tells::Charges { authorised: true, .. })
+    }
+
+    /// Micros below which nothing is charged.
+    pub fn minimum(&self) -> i64 {
+        match self.knobs.tells {
+            Tells::Charges { minimum, .. } => minimum,
+            Tells::Nobody | Tells::Queue | Tells::Http(_) => 0,
+        }
     }
 
     /// The event of an id, the first one if several have it.

@@ -51,7 +51,7 @@ pub fn scenario(seed: u64, most_hours: u64) -> Scenario {
     let knobs = Knobs { policy: RetryPolicy::default(), latency_ms: 30, ..Knobs::default() };
     let heal_ms = actions.last().map_or(0, |action| action.at_ms) + 10 * MINUTE_MS;
     let name = format!("soak {seed}");
-    Scenario { name, seed, jobs, wallets, actions, knobs, plan, heal_ms, relay_from_ms: 0 }
+    Scenario { name, seed, jobs, wallets, actions, knobs, plan, heal_ms, relay_from_ms: 0, made: None }
 }
 
 fn outages(dice: &mut Rng, span_ms: u64) -> Vec<Outage> {

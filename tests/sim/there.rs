@@ -18,6 +18,8 @@ use crate::net::{INVOCATION, Invocation, Net};
 use crate::till::{Made, field, minor, step, text_of};
 use crate::trace::unordered_hash;
 
+/// Every destination outside.
+pub const NAMES: [&str; 3] = ["board", "desk", "till"];
 /// How long `board` and `till` really know a key. Its profile promises an hour of which 59 minutes are margin, so that a sender
 /// relies on one minute; a request may be on its way for as long again.
 const LIFE_MS: u64 = 120_000;
@@ -55,6 +57,7 @@ enum Answer {
     Busy,
     Done(String),
     Error,
+    Declined,
 }
 
 #[derive(Debug)]
@@ -74,6 +77,8 @@ enum Manner {
     ErrsBefore,
     /// It is done, fails then, and the error is kept.
     ErrsAfter,
+    /// It is declined, and that is kept.
+    Declines,
 }
 
 #[derive(Debug, Default)]
@@ -91,23 +96,46 @@ struct State {
 }
 
 impl State {
-    /// The request that made a payment.
+    /// The request that made a payment or refund.
     fn request(&self, id: &str) -> Option<&Call> {
         let made = self.made.iter().find(|(_, made)| made == id);
         made.and_then(|(key, _)| self.first.get(key))
     }
 
-    /// What speaks against a capture or cancellation of a payment: it was ended before, or less was authorised.
-    fn wrong(&self, payment: &str, key: &str) -> Option<String> {
-        let of = |(other, made): &&(String, String)| made == payment && other != key;
-        let before =
-            self.made.iter().filter(of).filter_map(|(key, _)| self.first.get(key)).find_map(|call| step(&call.url));
-        if let Some((_, before)) = before {
-            return Some(format!("there: {payment} is ended a second time, after its {before}"));
+    /// Every request behind what exists, with its id.
+    fn requests(&self) -> impl Iterator<Item = (&str, &Call)> {
+        self.made.iter().filter_map(|(key, id)| Some((id.as_str(), self.first.get(key)?)))
+    }
+
+    /// What speaks against a step of a payment: it does not exist, it was ended before, or less is there.
+    fn wrong(&self, call: &Call) -> Option<String> {
+        let form = text_of(call);
+        if let Some((payment, _)) = step(&call.url) {
+            let ended = self.requests().filter(|(id, _)| *id == payment).find_map(|(_, other)| step(&other.url));
+            if let Some((_, before)) = ended {
+                return Some(format!("there: {payment} is ended a second time, after its {before}"));
+            }
+            let held = self.request(payment).filter(|call| field(&text_of(call), "capture_method").is_some());
+            let (held, taken) = (held.map(|call| minor(&text_of(call), "amount")), minor(&form, "amount_to_capture"));
+            return (held.is_none_or(|held| taken > held))
+                .then(|| format!("there: {taken} of {payment}, which holds {held:?}"));
         }
-        let authorised = self.request(payment).map_or(0, |call| minor(&text_of(call), "amount"));
-        let captured = self.first.get(key).map_or(0, |call| minor(&text_of(call), "amount_to_capture"));
-        (captured > authorised).then(|| format!("there: {captured} captured of {payment}, and {authorised} authorised"))
+        let payment = field(&form, "payment_intent")?;
+        let paid: i64 = self.requests().filter(|(id, _)| *id == payment).map(|(_, call)| taken(call)).sum();
+        let of = |call: &Call| field(&text_of(call), "payment_intent").is_some_and(|of| of == payment);
+        let back: i64 =
+            self.requests().filter(|(_, call)| of(call)).map(|(_, call)| minor(&text_of(call), "amount")).sum();
+        let all = back + minor(&form, "amount");
+        (all > paid).then(|| format!("there: {all} refunded of {payment}, which took {paid}"))
+    }
+}
+
+/// What a request takes from the customer.
+fn taken(call: &Call) -> i64 {
+    let form = text_of(call);
+    match field(&form, "capture_method") {
+        Some(_) => 0,
+        None => minor(&form, "amount") + minor(&form, "amount_to_capture"),
     }
 }
 
@@ -136,6 +164,11 @@ impl There {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of what exists under a key.
+    pub fn id(&self, key: &str) -> Option<String> {
+        self.lock().effects.get(key).and_then(|ids| ids.first().cloned())
     }
 
     /// How many effects exist under a key.
@@ -193,10 +226,11 @@ impl There {
 
     /// It is done now.
     fn execute(&self, state: &mut State, key: &str) -> String {
-        let of_payment = state.first.get(key).and_then(|call| step(&call.url)).map(|(payment, _)| payment.to_owned());
-        if let Some(wrong) = of_payment.as_ref().and_then(|payment| state.wrong(payment, key)) {
+        let call = state.first.get(key);
+        if let Some(wrong) = call.and_then(|call| state.wrong(call)) {
             self.net.violation(wrong);
         }
+        let of_payment = call.and_then(|call| step(&call.url)).map(|(payment, _)| payment.to_owned());
         let id = of_payment.unwrap_or_else(|| format!("there-{}", state.made.len()));
         state.made.push((key.to_owned(), id.clone()));
         let all = state.effects.entry(key.to_owned()).or_default();
@@ -216,6 +250,7 @@ impl There {
             Some(kept) if kept.body != call.body => return reply(422, &json!({})),
             Some(Kept { answer: Answer::Busy, .. }) => return reply(409, &json!({})),
             Some(Kept { answer: Answer::Error, .. }) => return reply(500, &json!({})),
+            Some(Kept { answer: Answer::Declined, .. }) => return reply(402, &json!({})),
             Some(Kept { answer: Answer::Done(id), .. }) => return reply(200, &json!({"id": id})),
             None => {}
         }
@@ -233,6 +268,7 @@ impl There {
                 (Answer::Busy, reply(409, &json!({})))
             }
             Manner::ErrsBefore => (Answer::Error, reply(500, &json!({}))),
+            Manner::Declines => (Answer::Declined, reply(402, &json!({}))),
             Manner::ErrsAfter => {
                 self.execute(&mut state, &key);
                 (Answer::Error, reply(500, &json!({})))
@@ -330,6 +366,7 @@ impl Way {
                 let manner = if self.dice(10).is_multiple_of(2) { Manner::ErrsBefore } else { Manner::ErrsAfter };
                 self.sent(call, manner).await
             }
+            Kind::Declined => self.sent(call, Manner::Declines).await,
             Kind::KilledBefore => self.killed(invocation).await,
             Kind::KilledInFlight => {
                 self.send(call, 0, Manner::Plain);

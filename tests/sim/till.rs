@@ -8,7 +8,7 @@ const PAYMENTS: &str = "/v1/payment_intents";
 
 /// The sender's tables for `till`. Refunds and cancellations cannot be looked up, as Stripe's cannot.
 pub fn tables() -> String {
-    let form = format!("content_type = \"application/x-www-form-urlencoded\"\n{KEEPS_KEYS}");
+    let form = format!("content_type = \"application/x-www-form-urlencoded\"\nfailed = [\"402\"]\n{KEEPS_KEYS}");
     let to = |name: &str, path: &str| destination(name, path, &form);
     let payments =
         ["till", "till-authorise", "till-capture"].map(|name| to(name, PAYMENTS) + &lookup(PAYMENTS)).concat();

@@ -133,7 +133,9 @@ impl Way {
             }
             Kind::StaleIndex => self.stale(self.sent(request, 0).await),
             // Of destinations only: none of them fits a call of AWS.
-            Kind::InProgress | Kind::StoredError | Kind::Garbage | Kind::Down => self.sent(request, 0).await,
+            Kind::InProgress | Kind::StoredError | Kind::Garbage | Kind::Down | Kind::Declined => {
+                self.sent(request, 0).await
+            }
         }
     }
 

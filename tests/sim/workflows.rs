@@ -82,12 +82,14 @@ pub fn named(name: &str) -> Option<Scenario> {
         plan: Plan::default(),
         heal_ms: 60_000,
         relay_from_ms: 0,
+        made: None,
     };
     if name == "early" {
         scenario.actions = vec![deliver(1, &done), submit(40, 0)];
     } else {
         let more = plain(name, &done).or_else(|| late(name, &mut scenario, &done));
-        let more = more.or_else(|| tuned(name, &mut scenario, &done))?;
+        let more = more.or_else(|| tuned(name, &mut scenario, &done));
+        let more = more.or_else(|| outside(name, &mut scenario, &done))?;
         scenario.actions.extend(more);
     }
     let last_ms = scenario.actions.iter().map(|action| action.at_ms).max().unwrap_or(0);
@@ -261,37 +263,61 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
                 ask(22, "reverse", "rev-1", 500),
             ]
         }
+        "dead-letter" => {
+            scenario.knobs = Knobs { max_receives: 2, visibility_s: 5, ..Knobs::default() };
+            let down = |part, to_ms| Outage { from_ms: 2_000, to_ms, part, kind: Kind::Internal };
+            scenario.plan.outages = vec![down("job ", 100_000), down("billing ", 100_000)];
+            scenario.heal_ms = 200_000;
+            vec![deliver(2, done)]
+        }
+        "provisional" => {
+            scenario.jobs[0].model = "provisional-1";
+            vec![deliver(2, &event("e0", "job.failed", 0, None)), deliver(8, done)]
+        }
+        "purge" => {
+            let lost = Outage { from_ms: 2_000, to_ms: 20_000, part: "SendMessage", kind: Kind::Internal };
+            scenario.plan.outages = vec![lost];
+            vec![deliver(2, done)]
+        }
+        _ => return None,
+    })
+}
+
+/// Workflows in which something leaves for a destination outside.
+fn outside(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Action>> {
+    let away = |from_ms, to_ms, kind| Outage { from_ms, to_ms, part: "outbound POST ", kind };
+    let large = EventSpec { usage: Some((100_000, 20_000)), ..done.clone() }; // 60 cents
+    let news = |at_s: u64| Action { at_ms: at_s * 1_000, what: What::News };
+    Some(match name {
         // Told over HTTP: the first requests are done and their answers lost; then the destination is away until it has
         // forgotten their keys.
         "board" => {
             scenario.knobs.tells = Tells::Http("board");
             scenario.knobs.policy.max_attempts = 12;
-            let outage = |from_ms, to_ms, kind| Outage { from_ms, to_ms, part: "outbound POST ", kind };
-            scenario.plan.outages = vec![outage(0, 4_000, Kind::LostReply), outage(4_000, 150_000, Kind::Refused)];
+            scenario.plan.outages = vec![away(0, 4_000, Kind::LostReply), away(4_000, 150_000, Kind::Refused)];
             scenario.heal_ms = 200_000;
             vec![deliver(2, done)]
         }
         // The first requests to one that keeps no keys arrive long after they were given up: it has to be asked.
         "sent" => {
             scenario.knobs.tells = Tells::Http("desk");
-            let late = Outage { from_ms: 0, to_ms: 58_000, part: "outbound POST ", kind: Kind::AppliedLate };
-            scenario.plan.outages = vec![late];
+            scenario.plan.outages = vec![away(0, 58_000, Kind::AppliedLate)];
             scenario.heal_ms = 120_000;
             vec![deliver(51, done)] // the relay tries again while the requests are on their way
         }
         // Charged afterwards: a job worth 60 cents, one worth less than one, a correction, payments told of, and refunds of
         // which the last wants more than is left.
         "charge" => {
-            scenario.knobs.tells = Tells::Charges { authorised: false };
+            scenario.knobs.tells = Tells::Charges { authorised: false, minimum: 0 };
             scenario.wallets[0].1 = 0;
             scenario.heal_ms = 150_000;
-            let large = EventSpec { usage: Some((100_000, 20_000)), ..done.clone() };
+            // 0.87 cents are carried; 6.87 are 6; 29.13, 30.13 and 6.13 go back as 29, 30 and 6; of 2.37 two are charged.
+            scenario.made = Some(&[-30, -29, -6, 2, 6, 60]);
             let correction = EventSpec {
                 reference: Some("cor-1".to_owned()),
                 sequence: 10,
                 ..event("e3", "usage.corrected", 0, Some((120_000, 20_000)))
             };
-            let news = |at_s: u64| Action { at_ms: at_s * 1_000, what: What::News };
             vec![
                 submit(0, 1),
                 deliver(2, &large),
@@ -308,37 +334,21 @@ fn tuned(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<Ac
         // One dollar authorised for each of three jobs: one captures a part of it, one fails, one costs more. Their
         // authorisations are still on their way when they end.
         "authorise" => {
-            scenario.knobs.tells = Tells::Charges { authorised: true };
+            scenario.knobs.tells = Tells::Charges { authorised: true, minimum: 0 };
             scenario.wallets[0].1 = 0;
-            let away = Outage { from_ms: 0, to_ms: 5_000, part: "outbound POST ", kind: Kind::Refused };
-            scenario.plan.outages = vec![away];
-            scenario.heal_ms = 150_000;
+            scenario.plan.outages = vec![away(0, 5_000, Kind::Refused)];
+            scenario.made = Some(&[-30, 60, 150]);
+            scenario.heal_ms = 200_000;
             vec![
                 submit(0, 1),
                 submit(0, 2),
-                deliver(2, &EventSpec { usage: Some((100_000, 20_000)), ..done.clone() }),
+                deliver(2, &large),
                 deliver(2, &event("e2", "job.failed", 1, None)),
                 deliver(3, &event("e3", "job.completed", 2, Some((300_000, 40_000)))),
-                Action { at_ms: 20_000, what: What::News },
-                ask(30, "reverse", "r-1", 300_000),
-                Action { at_ms: 60_000, what: What::News },
+                news(100), // the relay has sent again what was refused
+                ask(110, "reverse", "r-1", 300_000),
+                news(130),
             ]
-        }
-        "dead-letter" => {
-            scenario.knobs = Knobs { max_receives: 2, visibility_s: 5, ..Knobs::default() };
-            let down = |part, to_ms| Outage { from_ms: 2_000, to_ms, part, kind: Kind::Internal };
-            scenario.plan.outages = vec![down("job ", 100_000), down("billing ", 100_000)];
-            scenario.heal_ms = 200_000;
-            vec![deliver(2, done)]
-        }
-        "provisional" => {
-            scenario.jobs[0].model = "provisional-1";
-            vec![deliver(2, &event("e0", "job.failed", 0, None)), deliver(8, done)]
-        }
-        "purge" => {
-            let lost = Outage { from_ms: 2_000, to_ms: 20_000, part: "SendMessage", kind: Kind::Internal };
-            scenario.plan.outages = vec![lost];
-            vec![deliver(2, done)]
         }
         _ => return None,
     })

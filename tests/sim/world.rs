@@ -100,6 +100,8 @@ pub enum Tells {
     Charges {
         /// What a job may cost is authorised when it is submitted.
         authorised: bool,
+        /// Micros below which nothing is charged.
+        minimum: i64,
     },
 }
 
@@ -386,7 +388,7 @@ async fn store(aws: &EmbeddedAws, net: &Net, function: &'static str, seed: u64) 
     Store::new(aws_sdk_dynamodb::Client::from_conf(config.build()), TableNames::with_prefix(PREFIX))
 }
 
-/// The queues that a function is given, as in the template.
+/// The queues that a function is given.
 fn given(name: &str, urls: &QueueUrls) -> QueueUrls {
     match name {
         "deadletter" => local::stack::queues_of(Function::DeadLetter, urls),

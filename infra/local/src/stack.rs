@@ -486,7 +486,7 @@ impl Functions {
 
 type BatchFuture = std::pin::Pin<Box<dyn Future<Output = runtime::sqs::BatchResponse> + Send>>;
 
-/// The queues that a function is given, as in the template: these two seldom tell, and leave the sending to the relay.
+/// The queues that a function is given; the outbound one as in the template: these two seldom tell, and the relay sends.
 pub fn queues_of(function: Function, all: &QueueUrls) -> QueueUrls {
     let seldom = matches!(function, Function::DeadLetter | Function::Reconciler);
     let outbound = if seldom { String::new() } else { all.outbound.clone() };

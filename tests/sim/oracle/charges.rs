@@ -1,114 +1,227 @@
 //! Postpaid wallets: what is owed is what the payment provider was asked for and has not paid; every whole cent of what a job
-//! costs is asked for once, in the transaction that settles it; what is smaller is carried; and never more goes back to a
-//! charge than it took.
+//! costs is asked for once, in the transaction that settles it, of the right customer; what is smaller is carried; and exactly
+//! what a charge has left goes back to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::money::change;
+use serde_json::Value;
+
+use super::money::{change, sha256};
 use super::payments::CENT;
-use super::{Books, Inner, Item};
-use crate::till::field;
+use super::{Inner, Item, Oracle};
+use crate::scenario::JobSpec;
+use crate::till::{field, minor, step};
 
 /// The moved part of an entry of a job: charged, or, negative, given back.
 fn moved(entry: &Item) -> i64 {
     -line(entry, "receivable")
 }
 
-fn line(entry: &Item, account: &str) -> i64 {
+/// What stands on an account.
+pub(super) fn line(entry: &Item, account: &str) -> i64 {
     entry.lines().iter().filter(|(name, _)| name == account).map(|(_, amount)| amount).sum()
 }
 
-/// What an entry of a postpaid wallet adds to what is available; `None` for one that has no such lines.
-pub(super) fn owed(entry: &Item) -> Option<i64> {
-    let postpaid = |(account, _): &(String, i64)| matches!(account.as_str(), "receivable" | "rounding");
-    entry.lines().iter().any(postpaid).then(|| line(entry, "receivable"))
+/// The cents that an intent asks for; none for a cancellation.
+fn cents(intent: &Item) -> i64 {
+    minor(intent.s("rq"), "amount") + minor(intent.s("rq"), "amount_to_capture")
 }
 
-/// What its own lines come to together, which is what it was priced at.
-pub(super) fn priced(entry: &Item) -> i64 {
-    line(entry, "receivable") + line(entry, "rounding")
+/// The partition of an event of our own.
+fn receipt_of(id: &str) -> String {
+    format!("E|own|{}", id.replace('%', "%25").replace('|', "%7C"))
 }
 
 impl Inner {
     /// The entries of a postpaid wallet, in their order: what is carried follows from each, and so does what is moved.
     pub(super) fn carries(&self, pk: &str, balance: &Item, chain: &[&Item]) {
         let mut carried = 0;
+        // What each charge of each job has left, by the keys of its entry.
+        let mut left: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         for entry in chain.iter().filter(|entry| entry.has("jb")) {
+            let (job, back) = (entry.s("pk"), entry.s("ch"));
             let due = carried - change(entry);
             let whole = due / CENT * CENT; // towards zero
+            let most = left.iter().filter(|((of, _), _)| *of == job).map(|(_, left)| *left).max().unwrap_or(0);
+            // A correction by usage is a credit on the next charge; what people give back goes to a charge.
+            let refunds = change(entry) > 0 && !entry.has("us");
+            let expected = match whole {
+                0.. if whole < self.scenario.minimum() => 0,
+                0.. => whole,
+                _ if refunds => whole.max(-most),
+                _ => 0,
+            };
             let moved = moved(entry);
-            // How much of a credit goes back depends on what was charged before: at most whole cents of it.
-            if moved % CENT != 0 || (due >= 0 && moved != whole) || (due < 0 && !(whole..=0).contains(&moved)) {
-                self.wrong(format!("4: {pk} carried {carried}, and {} moved {moved}", entry.s("kd")));
+            if moved != expected || (moved < 0) == back.is_empty() {
+                let kind = entry.s("kd");
+                self.wrong(format!("4: {pk} carried {carried}, and {kind} moved {moved} of {expected} to {back:?}"));
             }
             carried = due - moved;
+            match moved {
+                1.. => drop(left.insert((job, entry.s("sk")), moved)),
+                0 => {}
+                _ if left.get(&(job, back)) != Some(&most) => {
+                    self.wrong(format!("4: {job} gives back to {back}, which has not most left of {left:?}"));
+                }
+                _ => drop(left.insert((job, back), most + moved)),
+            }
         }
         if balance.n("ca") != carried {
             self.wrong(format!("4: {pk} carries {}, and its entries say {carried}", balance.n("ca")));
         }
     }
 
-    /// Each entry that moves something and its step at the payment provider, each way.
+    /// Each entry that moves something and what it asks of the payment provider, each way.
     pub(super) fn charges(&self) {
         if !self.scenario.is_postpaid() {
             return;
         }
+        let own = self.own();
         let mut wanted: BTreeMap<String, i64> = self.authorised();
         for ((pk, sk), entry) in self.books.ledger.iter().filter(|((pk, _), _)| pk.starts_with("J|")) {
-            let (cents, back) = (moved(entry) / CENT, entry.s("ch"));
+            let (job, cents) = (&pk[2..], moved(entry) / CENT);
             match cents {
                 0 => {}
-                1.. if sk == "c" && moved(entry) <= self.authorised_of(pk) => {
-                    wanted.insert(format!("capture|{}|c", &pk[2..]), cents);
-                }
-                1.. => drop(wanted.insert(format!("charge|{}|{sk}", &pk[2..]), cents)),
-                _ if back.is_empty() => self.wrong(format!("4: {pk} {sk} gives back {cents} cents of no charge")),
-                _ => {
-                    wanted.insert(format!("refund|{}|{sk}", &pk[2..]), -cents);
-                    let all: i64 = Books::of(&self.books.ledger, pk)
-                        .filter(|(_, e)| e.s("ch") == back)
-                        .map(|(_, e)| moved(e))
-                        .sum();
-                    let took = self.books.ledger.get(&(pk.clone(), back.to_owned())).map_or(0, moved);
-                    if all + took < 0 {
-                        self.wrong(format!("4: {pk} {back} took {took}, and {} went back", -all));
-                    }
-                }
+                1.. if self.is_captured(pk, sk, entry) => drop(wanted.insert(format!("capture|{job}|c"), cents)),
+                1.. => drop(wanted.insert(format!("charge|{job}|{sk}"), cents)),
+                _ if self.is_unpaid(&charge_of(job, entry.s("ch"), &own)) => {} // so nothing goes back there
+                _ => drop(wanted.insert(format!("refund|{job}|{sk}"), -cents)),
             }
         }
         let asked: BTreeMap<String, i64> =
-            self.own().into_iter().map(|(id, (pk, _))| (id, self.intent_of(pk).map_or(0, cents))).collect();
+            own.iter().map(|(id, (pk, _))| (id.clone(), self.intent_of(pk).map_or(0, cents))).collect();
         if asked != wanted {
             self.wrong(format!("2: the payment provider is asked for {asked:?}, and the ledger says {wanted:?}"));
         }
+        for (id, (pk, _)) in &own {
+            if let Some(wrong) = self.intent_of(pk).and_then(|intent| self.aims_wrong(id, intent, &own)) {
+                self.wrong(format!(
+                    "4: {id} {wrong}: {} {}",
+                    intent_path(self.intent_of(pk)),
+                    cents_text(self.intent_of(pk))
+                ));
+            }
+        }
     }
-}
 
-impl Inner {
     /// Micros that are authorised for a job.
     fn authorised_of(&self, pk: &str) -> i64 {
         self.books.jobs.get(&(pk.to_owned(), "j".to_owned())).map_or(0, |job| job.n("au"))
+    }
+
+    /// True where an event of our own ended without an effect there: it was declined, or a person closed it.
+    fn is_unpaid(&self, id: &str) -> bool {
+        let pk = receipt_of(id);
+        let closed = self.record(&pk, "forward").is_some_and(|record| record.s("st") == "closed");
+        self.intent_of(&pk)
+            .map_or(closed, |intent| intent.s("st") == "failed" || (closed && intent.s("st") != "settled"))
+    }
+
+    /// True where an entry takes what was authorised.
+    fn is_captured(&self, pk: &str, sk: &str, entry: &Item) -> bool {
+        let held = (1..=self.authorised_of(pk)).contains(&moved(entry));
+        sk == "c" && held && !self.is_unpaid(&format!("authorise|{}", &pk[2..]))
     }
 
     /// Each job that is authorised asks for it, and for its end where it ends otherwise than by a capture.
     fn authorised(&self) -> BTreeMap<String, i64> {
         let mut wanted = BTreeMap::new();
         for (pk, _) in self.books.jobs.keys().filter(|(pk, sk)| pk.starts_with("J|") && sk == "j") {
-            let authorised = self.authorised_of(pk);
-            if authorised > 0 {
-                wanted.insert(format!("authorise|{}", &pk[2..]), authorised / CENT);
+            let (job, authorised) = (&pk[2..], self.authorised_of(pk));
+            if authorised == 0 {
+                continue;
             }
-            let close = self.books.ledger.get(&(pk.clone(), "c".to_owned()));
-            if authorised > 0 && close.is_some_and(|close| !(1..=authorised).contains(&moved(close))) {
-                wanted.insert(format!("void|{}|c", &pk[2..]), 0);
+            wanted.insert(format!("authorise|{job}"), authorised / CENT);
+            let Some(close) = self.books.ledger.get(&(pk.clone(), "c".to_owned())) else { continue };
+            let stands = moved(close) <= 0 || !self.is_unpaid(&format!("authorise|{job}"));
+            if stands && !self.is_captured(pk, "c", close) {
+                wanted.insert(format!("void|{job}|c"), 0);
             }
         }
         wanted
     }
+
+    /// What is wrong with whom or what a request is about.
+    fn aims_wrong(&self, id: &str, intent: &Item, own: &Own<'_>) -> Option<String> {
+        let (form, parts) = (intent.s("rq"), id.split('|').collect::<Vec<_>>());
+        let job = self.scenario.jobs.iter().find(|job| parts.get(2) == Some(&job.job.as_str()))?;
+        let aims = |of: &str| self.there.as_ref()?.id(&sha256(self.intent_of(&receipt_of(of))?.s("k")));
+        let differs = |names: &[(&str, &str)]| {
+            let one = names.iter().find(|(name, value)| field(form, name).as_deref() != Some(*value));
+            one.map(|(name, value)| format!("has {name} {:?} for {value}", field(form, name)))
+        };
+        let of_job = [("metadata[tenant]", "t1"), ("metadata[wallet]", &job.wallet), ("metadata[job]", &job.job)];
+        let (customer, method) = (format!("cus_{}", job.wallet), format!("pm_{}", job.wallet));
+        match parts[0] {
+            "capture" | "void" => {
+                let payment = aims(&format!("authorise|t1|{}", job.job));
+                let meant = step(intent_path(Some(intent))).map(|(payment, _)| payment.to_owned());
+                (payment != meant).then(|| format!("ends {meant:?}, and {payment:?} is authorised"))
+            }
+            "refund" => {
+                let entry = self.books.ledger.get(&(format!("J|t1|{}", job.job), parts[3..].join("|")));
+                let payment = entry.and_then(|entry| aims(&charge_of(&format!("t1|{}", job.job), entry.s("ch"), own)));
+                let meant = field(form, "payment_intent");
+                let wrong = (payment != meant).then(|| format!("is of {meant:?}, and {payment:?} was charged"));
+                wrong.or_else(|| differs(&of_job))
+            }
+            kind => {
+                let manual = field(form, "capture_method").is_some();
+                let whom = [("customer", customer.as_str()), ("payment_method", &method), ("currency", "usd")];
+                let wrong = (manual != (kind == "authorise")).then(|| "is captured at the wrong time".to_owned());
+                wrong
+                    .or_else(|| differs(&of_job))
+                    .or_else(|| differs(&whom))
+                    .or_else(|| differs(&[("metadata[charge]", id)]))
+            }
+        }
+    }
 }
 
-/// The cents that an intent asks for; none for a cancellation.
-fn cents(intent: &Item) -> i64 {
-    let amount = field(intent.s("rq"), "amount").or_else(|| field(intent.s("rq"), "amount_to_capture"));
-    amount.and_then(|text| text.parse().ok()).unwrap_or(0)
+type Own<'a> = BTreeMap<String, (&'a String, &'a Item)>;
+
+/// The event by which an entry of a job was charged.
+fn charge_of(job: &str, sk: &str, own: &Own<'_>) -> String {
+    let capture = format!("capture|{job}|{sk}");
+    if own.contains_key(&capture) { capture } else { format!("charge|{job}|{sk}") }
+}
+
+fn intent_path(intent: Option<&Item>) -> &str {
+    intent.and_then(|intent| intent.0["cl"]["M"]["p"]["S"].as_str()).unwrap_or_default()
+}
+
+fn cents_text(intent: Option<&Item>) -> String {
+    format!("for {} cents", intent.map_or(0, cents))
+}
+
+impl Oracle {
+    /// At rest, what a job is shown as: everything that it asked of the payment provider, and settled only when that is done.
+    pub fn shown(&self, job: &JobSpec, shown: &Value) {
+        let inner = self.lock();
+        let own = inner.own();
+        let of_job = |id: &&String| id.split('|').nth(2) == Some(job.job.as_str());
+        let asked: BTreeSet<&str> = own.keys().filter(of_job).map(String::as_str).collect();
+        let charges = shown["settlements"].as_array().into_iter().flatten().map(|entry| &entry["charge"]["event"]);
+        let authorisation = [&shown["authorisation"]["event"], &shown["authorisation"]["void"]["event"]];
+        let told: BTreeSet<&str> =
+            charges.chain(authorisation).filter_map(|event| event.as_str()?.strip_prefix("own/")).collect();
+        if told != asked {
+            inner.wrong(format!("9: {} shows {told:?}, and asked for {asked:?}", job.job));
+        }
+        let done = |id: &&str| {
+            let pk = receipt_of(id);
+            let over = inner.record(&pk, "forward").is_some_and(|record| matches!(record.s("st"), "closed" | "noop"));
+            over || inner.intent_of(&pk).is_some_and(|intent| intent.s("st") == "settled")
+        };
+        let all_done = asked.iter().filter(|id| !id.starts_with("authorise|")).all(done);
+        match shown["status"].as_str() {
+            Some("billing-settled") if !all_done => {
+                inner.wrong(format!("9: {} is shown as settled too early", job.job))
+            }
+            Some("billing-submitted") if all_done => {
+                inner.wrong(format!("9: {} is shown as open, and is done", job.job))
+            }
+            _ => {}
+        }
+    }
 }

@@ -68,12 +68,12 @@ pub(super) fn change(item: &Item) -> i64 {
     }
 }
 
-/// What it does to what is available.
-fn moves(item: &Item) -> i64 {
-    charges::owed(item).unwrap_or_else(|| change(item))
-}
-
 impl Inner {
+    /// What an entry does to what is available: on a postpaid wallet what is moved at the payment provider.
+    fn moves(&self, item: &Item) -> i64 {
+        if self.scenario.is_postpaid() { charges::line(item, "receivable") } else { change(item) }
+    }
+
     /// Every wallet adds up.
     pub(super) fn money(&self) {
         let mut held: BTreeMap<String, i64> = BTreeMap::new();
@@ -90,7 +90,7 @@ impl Inner {
                 .filter(|entry| format!("W|{}|{}", entry.s("tn"), entry.s("wl")) == *pk && entry.has("seq"))
                 .collect();
             chain.sort_by_key(|entry| entry.n("seq"));
-            let sum: i64 = chain.iter().map(|entry| moves(entry)).sum();
+            let sum: i64 = chain.iter().map(|entry| self.moves(entry)).sum();
             let (available, in_holds) = (balance.n("av"), balance.n("he"));
             if available + in_holds != sum {
                 self.wrong(format!("4: {pk} has {available} + {in_holds}, and its entries say {sum}"));
@@ -136,11 +136,9 @@ impl Inner {
 
     /// A new entry: balanced, its own rules kept, its key right.
     pub(super) fn entry(&self, pk: &str, sk: &str, entry: &Item) {
-        let lines = entry.lines();
-        let (total, wallet): (i64, i64) = lines.iter().fold((0, 0), |(total, wallet), (account, amount)| {
-            (total + amount, wallet + if account == "wallet" { *amount } else { 0 })
-        });
-        let own = if charges::owed(entry).is_some() { charges::priced(entry) } else { wallet };
+        let total: i64 = entry.lines().iter().map(|(_, amount)| amount).sum();
+        let accounts: &[&str] = if self.scenario.is_postpaid() { &["receivable", "rounding"] } else { &["wallet"] };
+        let own: i64 = accounts.iter().map(|account| charges::line(entry, account)).sum();
         if total != 0 || own != change(entry) {
             self.wrong(format!("4: the lines of {pk} {sk} do not add up"));
         }

@@ -88,7 +88,8 @@ impl Inner {
             // The effect outranks its record, whose close may be what was lost.
             "closed" | "wait" => done,
             "noop" => of_others,
-            "review" => done || told || !payment.funds(), // a refund may find the money spent
+            // A refund may find the money spent; what is charged afterwards never is.
+            "review" => done || told || !(payment.funds() || self.scenario.is_postpaid()),
             _ => false,
         };
         if !allowed {

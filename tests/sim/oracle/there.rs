@@ -22,18 +22,29 @@ impl Inner {
     /// At rest.
     pub(super) fn arrived_there(&self) {
         let Some(there) = &self.there else { return };
+        let plan = &self.scenario.plan;
+        if let Some(by_hand) = self.scenario.made.filter(|_| plan.fixed.is_empty() && plan.rate == 0) {
+            let signed = |made: crate::till::Made| if made.of.is_some() { -made.minor } else { made.minor };
+            let mut made: Vec<i64> = there.made().into_iter().map(signed).collect();
+            made.sort_unstable();
+            if made != by_hand {
+                self.wrong(format!("4: in the end {made:?} cents moved, and by hand {by_hand:?}"));
+            }
+        }
         let mut known = BTreeSet::new();
         for ((pk, _), receipt) in self.books.events.iter().filter(|((pk, sk), _)| pk.starts_with("E|own|") && sk == "r")
         {
             let intent = self.intent_of(pk);
             let record = self.record(pk, "forward");
             let persons = record.is_some_and(|record| record.s("st") == "review" || record.s("cl") == "dismissed");
+            // Where nothing is held there is nothing to give up.
+            let nothing = pk.starts_with("E|own|void%7C") && record.is_some_and(|record| record.s("st") == "noop");
             let state = intent.map_or("", |intent| intent.s("st"));
             if let Some(intent) = intent {
                 self.settled_there(pk, intent);
                 known.insert(sha256(intent.s("k")));
             }
-            if state != "settled" && !persons {
+            if state != "settled" && !persons && !nothing {
                 self.wrong(format!("there: {pk} ({}) is {state:?} in the end, and nobody's", receipt.s("ty")));
             }
         }
