@@ -93,7 +93,9 @@ fn many(args: &Args) -> Summary {
     match args.mode {
         Mode::Exhaustive => {
             let one = args.workflow.as_ref().map(|name| workflows::named(name).expect("a workflow of this name"));
-            let scenarios = one.map_or_else(workflows::singles, |base| workflows::singles_of(&base));
+            let scenarios = one.map_or_else(workflows::singles, |base| {
+                workflows::singles_of(&base).into_iter().chain([base.clone()]).collect()
+            });
             summary.report = all_of(threads, &scenarios, 1);
         }
         Mode::Pairs => summary.report = all_of(threads, &workflows::pairs(), 1),
@@ -106,6 +108,8 @@ fn many(args: &Args) -> Summary {
         Mode::Ci => {
             summary.report = random(threads, args.from, args.count.unwrap_or(CI_RANDOM));
             let singles = workflows::singles();
+            let clean: Vec<Scenario> = workflows::NAMES.iter().filter_map(|name| workflows::named(name)).collect();
+            summary.report.join(all_of(threads, &clean, 1));
             summary.report.join(all_of(threads, &singles, CI_SINGLES));
             summary.report.join(all_of(threads, &workflows::pairs(), CI_PAIRS));
             summary.report.join(soaked(threads, args.from, CI_SOAK, CI_SOAK_HOURS));
@@ -175,6 +179,7 @@ fn one(args: &Args) -> ExitCode {
     if let Some(steps) = &args.steps {
         let pick = |place: &usize| scenario.actions.get(*place).cloned();
         scenario.actions = steps.iter().filter_map(pick).collect();
+        scenario.made = None; // which is of all of them
     }
     if args.no_faults || !args.fault.is_empty() {
         scenario.plan = Plan::fixed(args.fault.clone());

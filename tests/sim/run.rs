@@ -91,6 +91,7 @@ async fn drive(scenario: Arc<Scenario>, keep_story: bool) -> Outcome {
         tasks.spawn(act(stage.clone(), action.clone()));
     }
     until_rest(&stage).await;
+    let sites = net.lock().sites.clone(); // the last look meets no faults
     if !net.failed() {
         operator::look(&stage).await;
     }
@@ -100,7 +101,7 @@ async fn drive(scenario: Arc<Scenario>, keep_story: bool) -> Outcome {
     let mut state = net.lock();
     Outcome {
         violations: std::mem::take(&mut state.violations),
-        sites: std::mem::take(&mut state.sites),
+        sites,
         injected: std::mem::take(&mut state.injected),
         hash: state.trace.hash(),
         story: std::mem::take(&mut state.trace.lines),

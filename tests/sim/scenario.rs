@@ -229,7 +229,7 @@ pub struct Scenario {
     pub heal_ms: u64,
     /// The relay runs from then on; before, the hours are quiet.
     pub relay_from_ms: u64,
-    /// Worked out by hand: the cents of what is paid and, negative, refunded in the end, sorted, where nothing goes wrong.
+    /// Worked out by hand: the cents of what is paid and, negative, refunded in the end, sorted, without faults at single calls.
     pub made: Option<&'static [i64]>,
 }
 

@@ -27,7 +27,7 @@ pub fn shrink(scenario: &Scenario, planted: Option<&'static str>) -> (Scenario, 
         let faults =
             smaller(&best.plan.fixed, |faults| fails(&Scenario { plan: Plan::fixed(faults.to_vec()), ..best.clone() }));
         best.plan = Plan::fixed(faults);
-        kept = smaller(&kept, |kept| fails(&Scenario { actions: pick(kept), ..best.clone() }));
+        kept = smaller(&kept, |kept| fails(&Scenario { actions: pick(kept), made: None, ..best.clone() }));
         best.actions = pick(&kept);
         if before == (best.plan.fixed.len(), kept.len()) {
             return (best, kept);

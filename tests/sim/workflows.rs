@@ -306,7 +306,7 @@ fn outside(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<
             vec![deliver(51, done)] // the relay tries again while the requests are on their way
         }
         // Charged afterwards: a job worth 60 cents, one worth less than one, a correction, payments told of, and refunds of
-        // which the last wants more than is left.
+        // which the last goes back to the correction's charge.
         "charge" => {
             scenario.knobs.tells = Tells::Charges { authorised: false, minimum: 0 };
             scenario.wallets[0].1 = 0;
@@ -326,7 +326,7 @@ fn outside(name: &str, scenario: &mut Scenario, done: &EventSpec) -> Option<Vec<
                 news(20),
                 ask(30, "reverse", "r-1", 300_000),
                 ask(32, "reverse", "r-2", 300_000),
-                ask(34, "reverse", "r-3", 60_000), // of the correction's charge: nothing is left of the first
+                ask(34, "reverse", "r-3", 60_000), // of the correction's charge, which has more left: of the first it is one cent
                 ask(40, "adjust", "a-1", 25_000),
                 news(60),
             ]

@@ -182,21 +182,28 @@ async fn postpaid_of(app: &App, job: &Job, ledger: &JobLedger) -> Result<Option<
     Ok(balance.and_then(|balance| balance.postpaid))
 }
 
-/// What became of a job's authorisation, and of giving it up where the job's close asked for that; and whether that is known
-/// to be done.
+/// What became of a job's authorisation, and of giving it up where the job's close asked for that; and whether nothing is held
+/// any more that the close does not take, as far as is known.
 async fn authorisation_json(
     app: &App, job: &Job, ledger: &JobLedger, postpaid: Option<&Postpaid>,
 ) -> Result<(Value, bool), Problem> {
     let corrupt = |_| unavailable(store::StoreError::Corrupt { what: "authorisation" });
     let Some(postpaid) = postpaid else { return Ok((Value::Null, true)) };
     let key = domain::authorisation::key_of(job, &postpaid.to).map_err(corrupt)?;
-    let mut shown = asked_json(&app.asked(key).await.map_err(unavailable)?);
+    let authorised = app.asked(key).await.map_err(unavailable)?;
+    let mut shown = asked_json(&authorised);
     let voided = match &ledger.close {
         Some(close) => app.voided_by(close, postpaid).await.map_err(unavailable)?,
         None => None,
     };
-    shown["void"] = json!(voided.as_ref().map(|void| json!({"event": void.event, "state": void.state})));
-    Ok((shown, voided.is_none_or(|void| void.done)))
+    shown["void"] = json!(voided.as_ref().map(|void| {
+        let mut one = asked_json(void);
+        one["done"] = json!(void.done);
+        one
+    }));
+    // What was declined, and later said to stand after all, may be held until a person has looked.
+    let clear = authorised.done || !authorised.contradicted;
+    Ok((shown, clear && voided.is_none_or(|void| void.done)))
 }
 
 fn extensions_json(records: &JobRecords) -> Value {

@@ -26,8 +26,9 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, CliError> {
             let steps = crate::job::charges(&shown.body).map(|row| row["charge"]["event"].clone());
             let authorisation = &shown.body["authorisation"];
             let steps = steps.chain([&authorisation["event"], &authorisation["void"]["event"]].map(Value::clone));
-            // What left for the payment provider first: of many events the last ones are left out.
-            let by: Vec<Value> = steps.chain(by.map(|row| row["by"].clone())).collect();
+            // What ended the job, then what left for the payment provider: of many events the last ones are left out.
+            let ends = list(&shown.body["transitions"]).iter().map(|row| row["by"].clone());
+            let by: Vec<Value> = ends.chain(steps).chain(by.map(|row| row["by"].clone())).collect();
             several(&api, args, "job", &shown, &by, crate::job::page)
         }
         (None, None, Some(payment), _) => {

@@ -63,7 +63,10 @@ fn authorisation(value: &Value) -> String {
     match value {
         Value::Object(known) => {
             let void = match &known["void"] {
-                Value::Object(void) => format!("; given up: {} ({})", cell(&void["state"]), cell(&void["event"])),
+                Value::Object(one) if one["state"].is_null() && one["done"] == true => {
+                    format!("; nothing to give up ({})", cell(&one["event"]))
+                }
+                void @ Value::Object(one) => format!("; given up: {} ({})", state(void), cell(&one["event"])),
                 _ => String::new(),
             };
             format!("{}, {} ({}){void}", state(value), cell(&known["payment"]), cell(&known["event"]))
@@ -206,8 +209,11 @@ Money: none yet
         let open = page(&body);
         assert!(open.contains("  hold            15.01 USD, authorised, until 2026-12-04T12:00:00Z\n"), "{open}");
         assert!(open.contains("  authorisation   settled, pi_1 (own/authorise|t1|j1)\n"), "{open}");
-        body["authorisation"]["void"] = json!({"event": "own/void|t1|j1|c", "state": "uncertain"});
+        body["authorisation"]["void"] = json!({"event": "own/void|t1|j1|c", "state": "uncertain", "done": false});
         let by_hand = "  authorisation   settled, pi_1 (own/authorise|t1|j1); given up: uncertain (own/void|t1|j1|c)\n";
+        assert!(page(&body).contains(by_hand), "{}", page(&body));
+        body["authorisation"]["void"] = json!({"event": "own/void|t1|j1|c", "state": null, "done": true});
+        let by_hand = "  authorisation   settled, pi_1 (own/authorise|t1|j1); nothing to give up (own/void|t1|j1|c)\n";
         assert!(page(&body).contains(by_hand), "{}", page(&body));
     }
 
@@ -255,12 +261,13 @@ Money
         ]);
         let by_hand = "
 At the payment provider
-┌────────┬─────────┬─────────┬────────────────────────┐
-│ amount ┆ state   ┆ payment ┆ event                  │
-╞════════╪═════════╪═════════╪════════════════════════╡
-│ 1.23   ┆ settled ┆ pi_1    ┆ own/charge|t1|j1|c     │
-│ -0.50  ┆ -       ┆ -       ┆ own/refund|t1|j1|a|r-1 │
-└────────┴─────────┴─────────┴────────────────────────┘
+┌────────┬───────────────────────────────────────────────┬─────────┬────────────────────────┐
+│ amount ┆ state                                         ┆ payment ┆ event                  │
+╞════════╪═══════════════════════════════════════════════╪═════════╪════════════════════════╡
+│ 1.23   ┆ settled                                       ┆ pi_1    ┆ own/charge|t1|j1|c     │
+│ -0.50  ┆ -                                             ┆ -       ┆ own/refund|t1|j1|a|r-1 │
+│ 2.00   ┆ failed, and later said to be done: look there ┆ -       ┆ e                      │
+└────────┴───────────────────────────────────────────────┴─────────┴────────────────────────┘
 ";
         let page = page(&body);
         assert!(page.ends_with(by_hand), "{page}");

@@ -2,7 +2,7 @@
 //! costs is asked for once, in the transaction that settles it, of the right customer; what is smaller is carried; and exactly
 //! what a charge has left goes back to it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -93,13 +93,10 @@ impl Inner {
         if asked != wanted {
             self.wrong(format!("2: the payment provider is asked for {asked:?}, and the ledger says {wanted:?}"));
         }
-        for (id, (pk, _)) in &own {
-            if let Some(wrong) = self.intent_of(pk).and_then(|intent| self.aims_wrong(id, intent, &own)) {
-                self.wrong(format!(
-                    "4: {id} {wrong}: {} {}",
-                    intent_path(self.intent_of(pk)),
-                    cents_text(self.intent_of(pk))
-                ));
+        let sent = own.iter().filter_map(|(id, (pk, _))| Some((id, self.intent_of(pk)?)));
+        for (id, intent) in sent {
+            if let Some(wrong) = self.aims_wrong(id, intent, &own) {
+                self.wrong(format!("4: {id} {wrong}: {}", intent.s("rq")));
             }
         }
     }
@@ -115,6 +112,17 @@ impl Inner {
         let closed = self.record(&pk, "forward").is_some_and(|record| record.s("st") == "closed");
         self.intent_of(&pk)
             .map_or(closed, |intent| intent.s("st") == "failed" || (closed && intent.s("st") != "settled"))
+    }
+
+    /// The id of what an event of our own made there.
+    fn exists_as(&self, id: &str) -> Option<String> {
+        self.there.as_ref()?.id(&sha256(self.intent_of(&receipt_of(id))?.s("k")))
+    }
+
+    /// True for the event that gives up an authorisation of which nothing exists there.
+    pub(super) fn holds_nothing(&self, pk: &str) -> bool {
+        let job = pk.strip_prefix("E|own|void%7C").and_then(|rest| rest.strip_suffix("%7Cc"));
+        job.is_some_and(|job| self.exists_as(&format!("authorise|{}", job.replace("%7C", "|"))).is_none())
     }
 
     /// True where an entry takes what was authorised.
@@ -145,7 +153,7 @@ impl Inner {
     fn aims_wrong(&self, id: &str, intent: &Item, own: &Own<'_>) -> Option<String> {
         let (form, parts) = (intent.s("rq"), id.split('|').collect::<Vec<_>>());
         let job = self.scenario.jobs.iter().find(|job| parts.get(2) == Some(&job.job.as_str()))?;
-        let aims = |of: &str| self.there.as_ref()?.id(&sha256(self.intent_of(&receipt_of(of))?.s("k")));
+        let aims = |of: &str| self.exists_as(of);
         let differs = |names: &[(&str, &str)]| {
             let one = names.iter().find(|(name, value)| field(form, name).as_deref() != Some(*value));
             one.map(|(name, value)| format!("has {name} {:?} for {value}", field(form, name)))
@@ -155,7 +163,7 @@ impl Inner {
         match parts[0] {
             "capture" | "void" => {
                 let payment = aims(&format!("authorise|t1|{}", job.job));
-                let meant = step(intent_path(Some(intent))).map(|(payment, _)| payment.to_owned());
+                let meant = step(path(intent)).map(|(payment, _)| payment.to_owned());
                 (payment != meant).then(|| format!("ends {meant:?}, and {payment:?} is authorised"))
             }
             "refund" => {
@@ -186,34 +194,45 @@ fn charge_of(job: &str, sk: &str, own: &Own<'_>) -> String {
     if own.contains_key(&capture) { capture } else { format!("charge|{job}|{sk}") }
 }
 
-fn intent_path(intent: Option<&Item>) -> &str {
-    intent.and_then(|intent| intent.0["cl"]["M"]["p"]["S"].as_str()).unwrap_or_default()
-}
-
-fn cents_text(intent: Option<&Item>) -> String {
-    format!("for {} cents", intent.map_or(0, cents))
+fn path(intent: &Item) -> &str {
+    intent.0["cl"]["M"]["p"]["S"].as_str().unwrap_or_default()
 }
 
 impl Oracle {
-    /// At rest, what a job is shown as: everything that it asked of the payment provider, and settled only when that is done.
-    pub fn shown(&self, job: &JobSpec, shown: &Value) {
+    /// At rest, what a job is shown as: everything that it asked of the payment provider, how far that is, and settled only
+    /// when it is done.
+    pub fn shown(&self, job: &JobSpec, answer: Option<(u16, Value)>) {
         let inner = self.lock();
+        let exists = inner.books.jobs.contains_key(&(format!("J|t1|{}", job.job), "j".to_owned()));
+        let (status, shown) = answer.unwrap_or_default();
+        if status != if exists { 200 } else { 404 } {
+            return inner.wrong(format!("9: {} is shown as {status}", job.job));
+        }
+        if !exists {
+            return;
+        }
         let own = inner.own();
         let of_job = |id: &&String| id.split('|').nth(2) == Some(job.job.as_str());
-        let asked: BTreeSet<&str> = own.keys().filter(of_job).map(String::as_str).collect();
-        let charges = shown["settlements"].as_array().into_iter().flatten().map(|entry| &entry["charge"]["event"]);
-        let authorisation = [&shown["authorisation"]["event"], &shown["authorisation"]["void"]["event"]];
-        let told: BTreeSet<&str> =
-            charges.chain(authorisation).filter_map(|event| event.as_str()?.strip_prefix("own/")).collect();
+        let state = |id: &str| inner.intent_of(&receipt_of(id)).map(|intent| intent.s("st").to_owned());
+        let asked: BTreeMap<String, Option<String>> =
+            own.keys().filter(of_job).map(|id| (id.clone(), state(id))).collect();
+        let charges = shown["settlements"].as_array().into_iter().flatten().map(|entry| &entry["charge"]);
+        let authorisation = [&shown["authorisation"], &shown["authorisation"]["void"]];
+        let told: BTreeMap<String, Option<String>> = charges
+            .chain(authorisation)
+            .filter_map(|one| Some((one["event"].as_str()?.strip_prefix("own/")?, one["state"].as_str())))
+            .map(|(id, state)| (id.to_owned(), state.map(str::to_owned)))
+            .collect();
         if told != asked {
             inner.wrong(format!("9: {} shows {told:?}, and asked for {asked:?}", job.job));
         }
-        let done = |id: &&str| {
-            let pk = receipt_of(id);
-            let over = inner.record(&pk, "forward").is_some_and(|record| matches!(record.s("st"), "closed" | "noop"));
-            over || inner.intent_of(&pk).is_some_and(|intent| intent.s("st") == "settled")
+        let done = |(id, state): (&String, &Option<String>)| {
+            let record = inner.record(&receipt_of(id), "forward");
+            let over = record.is_some_and(|record| matches!(record.s("st"), "closed" | "noop"));
+            over || state.as_deref() == Some("settled")
         };
-        let all_done = asked.iter().filter(|id| !id.starts_with("authorise|")).all(done);
+        let all_done = asked.iter().filter(|(id, _)| !id.starts_with("authorise|")).all(done);
+        let charged = asked.keys().any(|id| id.starts_with("charge|") || id.starts_with("capture|"));
         match shown["status"].as_str() {
             Some("billing-settled") if !all_done => {
                 inner.wrong(format!("9: {} is shown as settled too early", job.job))
@@ -221,7 +240,9 @@ impl Oracle {
             Some("billing-submitted") if all_done => {
                 inner.wrong(format!("9: {} is shown as open, and is done", job.job))
             }
-            _ => {}
+            Some("billing-settled" | "billing-submitted" | "hold-closed" | "billing-pending") => {}
+            Some("submitted") if !charged => {}
+            other => inner.wrong(format!("9: {} is shown as {other:?}", job.job)),
         }
     }
 }

@@ -14,6 +14,9 @@ impl Inner {
         if intent.s("st") == "settled" && !exists {
             self.wrong(format!("there: {name} is settled here, and there is nothing there"));
         }
+        if intent.s("st") == "failed" && exists {
+            self.wrong(format!("there: {name} failed here, and it exists there"));
+        }
         if intent.s("st") == "pending" && exists {
             self.wrong(format!("there: {name} exists there before it was submitted here"));
         }
@@ -38,7 +41,7 @@ impl Inner {
             let record = self.record(pk, "forward");
             let persons = record.is_some_and(|record| record.s("st") == "review" || record.s("cl") == "dismissed");
             // Where nothing is held there is nothing to give up.
-            let nothing = pk.starts_with("E|own|void%7C") && record.is_some_and(|record| record.s("st") == "noop");
+            let nothing = record.is_some_and(|record| record.s("st") == "noop") && self.holds_nothing(pk);
             let state = intent.map_or("", |intent| intent.s("st"));
             if let Some(intent) = intent {
                 self.settled_there(pk, intent);

@@ -10,7 +10,7 @@ pub struct ExplainArgs {
     /// The event as `send` and the log name it, such as acme/msg_1
     #[arg(required_unless_present_any = ["job", "payment", "booking"], conflicts_with_all = ["job", "payment", "booking"])]
     pub event: Option<String>,
-    /// A job instead: itself, and every event that had an effect on it
+    /// A job instead: itself, every event that had an effect on it, and those by which a payment provider is asked for something
     #[arg(long, value_name = "TENANT/JOB", conflicts_with_all = ["payment", "booking"])]
     pub job: Option<String>,
     /// A payment instead, by the reference under which it funded a wallet: the funding and its events
