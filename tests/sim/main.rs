@@ -45,9 +45,9 @@ use crate::sweep::{Report, sweep};
 use crate::world::Tells;
 
 /// Random scenarios of a CI run.
-const CI_RANDOM: u64 = 600;
+const CI_RANDOM: u64 = 520;
 /// Of all single faults, and of all pairs, a CI run takes one in so many.
-const CI_SINGLES: usize = 9;
+const CI_SINGLES: usize = 10;
 const CI_PAIRS: usize = 30;
 /// Scenarios at most, or at a time, for call sites that the parts missed.
 const CI_RARE: usize = 60;
