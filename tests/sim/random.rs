@@ -72,7 +72,7 @@ fn tell(seed: u64, quiet: bool, last_ms: u64, knobs: &mut Knobs, plan: &mut Plan
     } else if seed.is_multiple_of(5) || seed % 6 == 1 {
         let mut dice = Rng::with_seed(seed ^ 0x07e2);
         let name = if dice.bool() { "board" } else { "desk" };
-        knobs.tells = if seed.is_multiple_of(5) { Tells::Http(name) } else { afterwards_at(&mut dice) };
+        knobs.tells = if seed.is_multiple_of(5) { Tells::Http(name) } else { charges(&mut dice) };
         knobs.policy.max_attempts = 12;
         if !quiet {
             plan.outside = [100, 300, 600][dice.usize(..3)];
@@ -84,7 +84,8 @@ fn tell(seed: u64, quiet: bool, last_ms: u64, knobs: &mut Knobs, plan: &mut Plan
     }
 }
 
-fn afterwards_at(dice: &mut Rng) -> Tells {
+/// The terms of wallets that are charged afterwards.
+fn charges(dice: &mut Rng) -> Tells {
     let authorised = dice.bool();
     // What is authorised is at least the minimum, and the smallest jobs here cost half a cent.
     let minimum = if authorised { 0 } else { [0, 0, 50_000, 200_000][dice.usize(..4)] };

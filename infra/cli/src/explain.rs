@@ -21,14 +21,7 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, CliError> {
         (None, Some(job), ..) => {
             let [tenant, job] = parts(job, "--job TENANT/JOB")?;
             let shown = api.get(&["tenants", tenant, "jobs", job])?;
-            let members = ["transitions", "settlements", "extensions"].map(|member| list(&shown.body[member]).to_vec());
-            let by = members.concat().into_iter().chain([shown.body["progress"].clone()]);
-            let steps = crate::job::charges(&shown.body).map(|row| row["charge"]["event"].clone());
-            let authorisation = &shown.body["authorisation"];
-            let steps = steps.chain([&authorisation["event"], &authorisation["void"]["event"]].map(Value::clone));
-            // What ended the job, then what left for the payment provider: of many events the last ones are left out.
-            let ends = list(&shown.body["transitions"]).iter().map(|row| row["by"].clone());
-            let by: Vec<Value> = ends.chain(steps).chain(by.map(|row| row["by"].clone())).collect();
+            let by = events_of(&shown.body);
             several(&api, args, "job", &shown, &by, crate::job::page)
         }
         (None, None, Some(payment), _) => {
@@ -46,6 +39,23 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, CliError> {
         }
         (None, None, None, None) => Err(CliError::Misuse("give an event, --job, --booking or --payment".to_owned())),
     }
+}
+
+/// The events of a job: those that ended it, those by which it asks a payment provider for something, and all others that had
+/// an effect on it. Of many the last ones are left out.
+fn events_of(job: &Value) -> Vec<Value> {
+    let by = |member: &str| list(&job[member]).iter().map(|row| row["by"].clone()).collect::<Vec<_>>();
+    let authorisation = &job["authorisation"];
+    let asked = [&authorisation["event"], &authorisation["void"]["event"]].map(Value::clone);
+    let charged = crate::job::charges(job).map(|row| row["charge"]["event"].clone());
+    let effects = ["settlements", "extensions"].map(by).concat();
+    by("transitions")
+        .into_iter()
+        .chain(charged)
+        .chain(asked)
+        .chain(effects)
+        .chain([job["progress"]["by"].clone()])
+        .collect()
 }
 
 /// The parts of an id; the last one may hold slashes itself.
@@ -318,6 +328,27 @@ fn retrying(operations: &[Value]) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_events_of_a_job_begin_with_its_end_and_what_was_asked_of_the_payment_provider() {
+        let charge = json!({"event": "own/charge|t1|j1|c", "state": "settled", "payment": "pi_1"});
+        let job = json!({
+            "transitions": [{"by": "acme/end"}], "extensions": [], "progress": {"by": "acme/p-1"},
+            "settlements": [{"by": "acme/end", "charge": charge}, {"by": "acme/correction", "charge": null}],
+            "authorisation": {"event": "own/authorise|t1|j1", "void": {"event": "own/void|t1|j1|c"}},
+        });
+        let named: Vec<Value> = events_of(&job).into_iter().filter(Value::is_string).collect();
+        let by_hand = [
+            "acme/end",
+            "own/charge|t1|j1|c",
+            "own/authorise|t1|j1",
+            "own/void|t1|j1|c",
+            "acme/end",
+            "acme/correction",
+            "acme/p-1",
+        ];
+        assert_eq!(named, by_hand);
+    }
 
     fn event(status: &str, operations: Value, conflicts: Value) -> Value {
         json!({

@@ -104,8 +104,14 @@ async fn a_charge_whose_review_was_closed_refunds_nothing_and_what_is_owed_goes_
 }
 
 /// The stored charge of job j1, with a change that no configuration of today makes.
-pub(super) fn change_the_charge(scene: &Scene, change: impl Fn(&mut serde_json::Value)) {
-    let is = |item: &serde_json::Value| item["pk"]["S"] == "I|own|charge%7Ct1%7Cj1%7Cc|stripe|outbound|forward";
+fn change_the_charge(scene: &Scene, change: impl Fn(&mut serde_json::Value)) {
+    change_the_intent(scene, "charge%7Ct1%7Cj1%7Cc", change);
+}
+
+/// The same of what any event of our own sends.
+pub(super) fn change_the_intent(scene: &Scene, event: &str, change: impl Fn(&mut serde_json::Value)) {
+    let pk = format!("I|own|{event}|stripe|outbound|forward");
+    let is = |item: &serde_json::Value| item["pk"]["S"] == *pk;
     let mut item = items(&scene.world, "events").into_iter().find(is).unwrap();
     change(&mut item);
     overwrite(&scene.world, "events", &item);

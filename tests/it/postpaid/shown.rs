@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Scene;
+use super::refunds::change_the_intent;
 use super::stripe::Fault;
 
 const CHARGE: &str = "own/charge|t1|j1|c";
@@ -66,7 +67,7 @@ async fn a_declined_charge_that_was_done_after_all_says_so() {
     let scene = Scene::of("USD").await;
     scene.stripe.meets(&[Fault::Declined]);
     scene.job("j1", "usd-1", 10_000_000).await;
-    super::refunds::change_the_charge(&scene, |item| item["lx"] = json!({"BOOL": true}));
+    change_the_intent(&scene, "charge%7Ct1%7Cj1%7Cc", |item| item["lx"] = json!({"BOOL": true}));
     let mut declined = step(CHARGE, "failed", None);
     declined["contradicted"] = json!(true);
     assert_eq!(seen(&scene).await, (json!("billing-submitted"), vec![declined]));
@@ -102,4 +103,24 @@ async fn a_job_that_ended_without_a_charge_is_settled_when_what_was_authorised_i
     assert_ne!(state, "settled");
     scene.world.minutes(30).await.unwrap();
     assert_eq!(voided().await, (json!("billing-settled"), json!("settled")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_declined_authorisation_nothing_is_given_up_and_one_that_may_stand_after_all_keeps_its_job_open() {
+    let scene = Scene::authorising().await;
+    scene.stripe.meets(&[Fault::Declined]);
+    scene.authorise("j1", "5.00").await;
+    scene.cancel("j1").await;
+    scene.world.drain().await.unwrap();
+    let nothing = json!({"event": "own/void|t1|j1|c", "state": null, "payment": null, "done": true});
+    let declined = json!({"event": "own/authorise|t1|j1", "state": "failed", "payment": null, "void": nothing});
+    let job = scene.world.job("j1").await;
+    assert_eq!((&job["status"], &job["authorisation"]), (&json!("billing-settled"), &declined));
+
+    change_the_intent(&scene, "authorise%7Ct1%7Cj1", |item| item["lx"] = json!({"BOOL": true}));
+    let job = scene.world.job("j1").await;
+    assert_eq!((&job["status"], &job["authorisation"]["contradicted"]), (&json!("billing-submitted"), &json!(true)));
+    let close = json!({"action": "close", "reason": "cancelled at Stripe"});
+    assert_eq!(scene.decide("forward:stripe@own/authorise|t1|j1", close).await.0, 200);
+    assert_eq!(scene.world.job("j1").await["status"], "billing-settled");
 }
